@@ -1,0 +1,1 @@
+"""What is defined: streams, tables, views, sinks, functions and secrets, as frozen values."""

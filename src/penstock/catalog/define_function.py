@@ -1,0 +1,102 @@
+"""CREATE FUNCTION: a Python function of the user's, by its path or its source."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from penstock.catalog.functions import find_function
+from penstock.catalog.model import FunctionDefinition
+from penstock.catalog.text import canonical_text
+from penstock.errors import CatalogError, NotYetError, UnsupportedError
+from penstock.sql.statements import CreateFunction
+
+_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*[.:][A-Za-z_]\w*")
+
+
+def define_function(statement: CreateFunction) -> FunctionDefinition:
+    """The definition; the function itself is loaded when a query that uses it starts."""
+    _check_language(statement)
+    _check_name(statement)
+    _check_parameters(statement)
+    if not _PATH.fullmatch(statement.body.strip()):
+        _check_source(statement)
+    return FunctionDefinition(
+        name=statement.name,
+        parameters=statement.parameters,
+        returns=statement.returns,
+        language=statement.language.lower(),
+        body=statement.body,
+        aggregate=statement.aggregate,
+        temporary=statement.temporary,
+        text=canonical_text(statement),
+    )
+
+
+def _check_language(statement: CreateFunction) -> None:
+    language = statement.language.lower()
+    if language == "python":
+        return
+    message = f"function {statement.name} is written in {statement.language}"
+    if language == "sql":
+        raise NotYetError("CLAUSE_NOT_YET", message, hint="write it in Python, or as a view", span=statement.name.span)
+    raise UnsupportedError(
+        "UNSUPPORTED_CLAUSE", message, hint="functions here are written in Python", span=statement.name.span
+    )
+
+
+def _check_name(statement: CreateFunction) -> None:
+    if find_function(statement.name.text) is not None:
+        raise CatalogError(
+            "OBJECT_EXISTS",
+            f"function {statement.name} is built in",
+            hint="choose another name",
+            span=statement.name.span,
+        )
+
+
+def _check_parameters(statement: CreateFunction) -> None:
+    seen: set[str] = set()
+    for parameter in statement.parameters:
+        if parameter.name is None:
+            continue
+        if parameter.name.lower() in seen:
+            raise CatalogError(
+                "INVALID_DEFINITION",
+                f"function {statement.name} has two parameters named {parameter.name}",
+                hint="rename one of them",
+                span=statement.name.span,
+            )
+        seen.add(parameter.name.lower())
+
+
+def _check_source(statement: CreateFunction) -> None:
+    """Source text must be Python that defines the function, and say in SQL what comes out of it."""
+    import ast
+    import textwrap
+
+    name = statement.name
+    try:
+        tree = ast.parse(textwrap.dedent(statement.body).strip())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise CatalogError(
+            "INVALID_DEFINITION",
+            f"the body of function {name} is neither a path such as module.function nor Python",
+            hint=f"write AS 'module.{name}', or AS $$ def {name}(…): … $$",
+            span=name.span,
+        ) from None
+    defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    if name.text.lower() not in {item.lower() for item in defined}:
+        raise CatalogError(
+            "INVALID_DEFINITION",
+            f"the body of function {name} does not define {name}",
+            hint=f"it defines {', '.join(defined)}" if defined else f"write def {name}(…): …",
+            span=name.span,
+        )
+    if statement.returns is None:
+        raise CatalogError(
+            "INVALID_DEFINITION",
+            f"function {name} does not say what it returns",
+            hint="add RETURNS and a type",
+            span=name.span,
+        )

@@ -1,0 +1,323 @@
+"""What the catalog holds: one frozen definition for each object.
+
+Names are kept as they were written (`Name` remembers whether it was quoted). `text` is the canonical statement without
+any secret; it is what the store keeps and SHOW CREATE prints, and takes no part in equality: two statements that are
+spelt differently but mean the same make equal definitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from penstock.sql.statements import Name
+from penstock.types import SqlType
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from penstock.options.resolved import ResolvedOptions, ResolvedViewOptions
+    from penstock.secrets import Reference, Secret
+    from penstock.sql.statements import Parameter, Query
+
+Space = Literal["relation", "function", "secret"]
+SourceKind = Literal["stream", "table", "source"]
+ChangeMode = Literal["append", "upsert", "retract"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectKey:
+    """What tells one object from every other: relations, functions and secrets have names of their own."""
+
+    space: Space
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """A column of a relation.
+
+    `type` is None where only Spark's analyzer can tell: a computed column without a declared type, or a column of a
+    view. At most one of `computed`, `metadata` and `header` is set; a column with none of them comes with the data.
+    The tree in `computed` names no other computed column: those it was written with are put in its place.
+    """
+
+    name: str
+    type: SqlType | None
+    nullable: bool = True
+    computed: exp.Expr | None = None
+    metadata: str | None = None
+    header: str | None = None
+    virtual: bool = False
+    comment: str | None = None
+
+    @property
+    def physical(self) -> bool:
+        """Whether the value comes with the data itself."""
+        return self.computed is None and self.metadata is None and self.header is None
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """The event-time column of a relation, and how far behind the latest row its watermark stays."""
+
+    column: str
+    delay_us: int
+    declared: Literal["watermark", "option", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class InlineSecret:
+    """A secret that was written into a WITH clause: its name in the secret files, and the value where it is known.
+
+    The value is there so that a second CREATE with another password is not taken for the same definition.
+    """
+
+    name: str
+    value: Secret | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceDefinition:
+    """A STREAM, TABLE or SOURCE that rows are read from."""
+
+    name: Name
+    kind: SourceKind
+    columns: tuple[ColumnDefinition, ...]
+    options: ResolvedOptions
+    event_time: EventTime | None = None
+    primary_key: tuple[str, ...] = ()
+    partitioned_by: tuple[str, ...] = ()
+    temporary: bool = False
+    comment: str | None = None
+    secrets: tuple[InlineSecret, ...] = ()
+    depends_on: tuple[ObjectKey, ...] = ()
+    text: str = field(default="", compare=False)
+
+    @property
+    def object_key(self) -> ObjectKey:
+        """The object's place in the catalog."""
+        return ObjectKey("relation", self.name.text)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the rows come to an end."""
+        return self.options.bounded
+
+    @property
+    def mode(self) -> ChangeMode:
+        """How the rows change."""
+        return self.options.changes
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns by which later rows replace earlier ones; empty for an append-only source."""
+        return () if self.options.changes == "append" else self.primary_key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkDefinition:
+    """A place that rows are written to; without columns it takes those of the query.
+
+    `query` is that of CREATE SINK … AS; `into` the table that a sink of its own kind writes to.
+    """
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    options: ResolvedOptions
+    primary_key: tuple[str, ...] = ()
+    partitioned_by: tuple[str, ...] = ()
+    query: Query | None = None
+    into: Name | None = None
+    created_as: Literal["sink", "stream", "table", "source"] = "sink"
+    temporary: bool = False
+    comment: str | None = None
+    secrets: tuple[InlineSecret, ...] = ()
+    depends_on: tuple[ObjectKey, ...] = ()
+    text: str = field(default="", compare=False)
+
+    @property
+    def kind(self) -> Literal["sink"]:
+        """The word for the object in messages."""
+        return "sink"
+
+    @property
+    def object_key(self) -> ObjectKey:
+        """The object's place in the catalog."""
+        return ObjectKey("relation", self.name.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewDefinition:
+    """A name for a query, put in its place wherever it is used."""
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    query: Query
+    event_time: EventTime | None = None
+    mode: ChangeMode | None = None
+    temporary: bool = False
+    depends_on: tuple[ObjectKey, ...] = ()
+    text: str = field(default="", compare=False)
+
+    @property
+    def kind(self) -> Literal["view"]:
+        """The word for the object in messages."""
+        return "view"
+
+    @property
+    def object_key(self) -> ObjectKey:
+        """The object's place in the catalog."""
+        return ObjectKey("relation", self.name.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaterializedViewDefinition:
+    """A job, and the table that it keeps up to date. `key` are the columns its rows are told apart by."""
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    query: Query
+    options: ResolvedViewOptions
+    mode: ChangeMode
+    key: tuple[str, ...] = ()
+    event_time: EventTime | None = None
+    depends_on: tuple[ObjectKey, ...] = ()
+    text: str = field(default="", compare=False)
+
+    @property
+    def kind(self) -> Literal["materialized view"]:
+        """The word for the object in messages."""
+        return "materialized view"
+
+    @property
+    def temporary(self) -> bool:
+        """Never: a job outlives the connection that started it."""
+        return False
+
+    @property
+    def object_key(self) -> ObjectKey:
+        """The object's place in the catalog."""
+        return ObjectKey("relation", self.name.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DimensionDefinition:
+    """A table handed over through the Python interface; with `broadcast` it is sent whole to every reader."""
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    broadcast: bool = True
+    text: str = field(default="", compare=False)
+
+    @property
+    def kind(self) -> Literal["dimension"]:
+        """The word for the object in messages."""
+        return "dimension"
+
+    @property
+    def temporary(self) -> bool:
+        """Never: its versions are kept on disk."""
+        return False
+
+    @property
+    def depends_on(self) -> tuple[ObjectKey, ...]:
+        """Nothing."""
+        return ()
+
+    @property
+    def object_key(self) -> ObjectKey:
+        """The object's place in the catalog."""
+        return ObjectKey("relation", self.name.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionDefinition:
+    """A function of the user's: `body` is a `module.function` path, or source text."""
+
+    name: Name
+    parameters: tuple[Parameter, ...]
+    returns: SqlType | None
+    language: str
+    body: str
+    aggregate: bool = False
+    temporary: bool = False
+    options: tuple[tuple[str, str], ...] = ()
+    text: str = field(default="", compare=False)
+
+    @property
+    def kind(self) -> Literal["function"]:
+        """The word for the object in messages."""
+        return "function"
+
+    @property
+    def depends_on(self) -> tuple[ObjectKey, ...]:
+        """Nothing."""
+        return ()
+
+    @property
+    def object_key(self) -> ObjectKey:
+        """The object's place in the catalog; function names have no case."""
+        return ObjectKey("function", self.name.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretDefinition:
+    """A named secret: a reference to where its value is, or None where the value is kept in the secret files.
+
+    `value` is known in the process that created it and is never stored with the definition.
+    """
+
+    name: Name
+    reference: Reference | None
+    value: Secret | None = None
+    text: str = field(default="", compare=False)
+
+    @property
+    def kind(self) -> Literal["secret"]:
+        """The word for the object in messages."""
+        return "secret"
+
+    @property
+    def temporary(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def depends_on(self) -> tuple[ObjectKey, ...]:
+        """Nothing."""
+        return ()
+
+    @property
+    def object_key(self) -> ObjectKey:
+        """The object's place in the catalog."""
+        return ObjectKey("secret", self.name.text)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTable:
+    """A read-only relation of the engine itself, such as `penstock.jobs`; its name is dotted."""
+
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+
+    @property
+    def kind(self) -> Literal["system table"]:
+        """The word for the object in messages."""
+        return "system table"
+
+
+Relation: TypeAlias = (
+    SourceDefinition | SinkDefinition | ViewDefinition | MaterializedViewDefinition | DimensionDefinition
+)
+Definition: TypeAlias = Relation | FunctionDefinition | SecretDefinition
+
+
+def columns_of(definition: Definition | SystemTable) -> tuple[ColumnDefinition, ...]:
+    """The columns of a relation; none for a function or a secret."""
+    if isinstance(definition, FunctionDefinition | SecretDefinition):
+        return ()
+    return definition.columns

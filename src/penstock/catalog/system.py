@@ -1,0 +1,84 @@
+"""The system tables: read-only relations of the engine under `penstock.`, with fixed columns."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.catalog.model import ColumnDefinition, SystemTable
+from penstock.types import BIGINT, BOOLEAN, DOUBLE, INT, INTERVAL, STRING, TIMESTAMP, SqlType
+
+SCHEMA: Final = "penstock"
+
+_S, _B, _I, _T, _D = STRING, BIGINT, INT, TIMESTAMP, DOUBLE
+
+
+def _table(table: str, /, **columns: SqlType) -> SystemTable:
+    return SystemTable(f"{SCHEMA}.{table}", tuple(ColumnDefinition(column, type_) for column, type_ in columns.items()))
+
+
+# pending_windows lists the starts of the windows that are still open; lateness is the watermark minus the event time.
+SYSTEM_TABLES: Final[tuple[SystemTable, ...]] = (
+    _table("jobs", name=_S, state=_S, sql=_S, batch_id=_B, watermark=_T, restarts=_I, error=_S, started_at=_T),
+    _table("job_history", job=_S, at=_T, from_state=_S, to_state=_S, reason=_S),
+    _table(
+        "watermarks",
+        job=_S,
+        source=_S,
+        partition=_I,
+        max_event_time=_T,
+        current_watermark=_T,
+        idle=BOOLEAN,
+        pending_windows=SqlType("ARRAY", elements=(_T,)),
+    ),
+    _table(
+        "connector_offsets",
+        connector_id=_S,
+        partition=_I,
+        offset=_B,
+        timestamp=_T,
+        job=_S,
+        end_offset=_B,
+        lag=_B,
+    ),
+    _table("checkpoints", job=_S, batch_id=_B, state=_S, started_at=_T, completed_at=_T, size_bytes=_B),
+    _table("window_aggregates", job=_S, key=_S, window_start=_T, count=_B, sum=_D, min=_D, max=_D),
+    _table(
+        "late_rows",
+        job=_S,
+        stream=_S,
+        partition=_I,
+        offset=_B,
+        event_time=_T,
+        watermark=_T,
+        lateness=INTERVAL,
+        row=_S,
+        batch_id=_B,
+    ),
+    _table(
+        "dead_letters",
+        job=_S,
+        stream=_S,
+        partition=_I,
+        offset=_B,
+        raw=SqlType("BINARY"),
+        reason=_S,
+        error=_S,
+        recorded_at=_T,
+    ),
+    _table("metrics", job=_S, name=_S, value=_D, at=_T),
+    _table("columns", relation=_S, position=_I, name=_S, type=_S, nullable=BOOLEAN, event_time=BOOLEAN),
+    _table("options", relation=_S, name=_S, value=_S, source=_S),
+)
+
+_BY_NAME: Final = {table.name: table for table in SYSTEM_TABLES}
+
+
+def find_system(name: str) -> SystemTable | None:
+    """The system table of a dotted name, in any case.
+
+    >>> find_system("penstock.JOBS").columns[0].name
+    'name'
+    >>> find_system("jobs") is None
+    True
+    """
+    return _BY_NAME.get(name.lower())

@@ -1,0 +1,64 @@
+"""`penstock explain`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.interfaces.cli.messages import print_error
+from penstock.interfaces.cli.options import Invocation, debug_option, json_option, lenient_option
+from penstock.interfaces.cli.scripts import read_scripts
+
+if TYPE_CHECKING:
+    from penstock.plan.script import StatementReport
+
+
+@click.command(short_help="Show how the queries of a script would run.")
+@click.argument("file", metavar="FILE")
+@json_option("Print one JSON object a query, one a line.")
+@lenient_option
+@debug_option
+@click.pass_context
+def explain(context: click.Context, *, file: str, as_json: bool, lenient: bool) -> None:
+    """Show the plan of each query in a script: its schema, event time, keys, windows, change mode and state.
+
+    `-` reads the standard input. Statements that hold no query, such as CREATE STREAM, are read and not shown.
+    Errors go to the standard error; the plans of the other statements are shown all the same.
+
+    \b
+    Exit codes: 0 every statement is fine, 1 one is not, 2 wrong usage.
+
+    \b
+    Examples:
+      penstock explain pipeline.sql
+      penstock explain --json pipeline.sql | jq '.plan'
+    """
+    (script,) = read_scripts((file,))
+    from penstock.plan.script import analyze_script
+
+    reports = analyze_script(script.content, lenient=lenient)
+    _print_plans([report for report in reports if report.plan is not None], as_json=as_json)
+    debug = context.ensure_object(Invocation).debug
+    failed = False
+    for report in reports:
+        if report.error is not None:
+            failed = True
+            print_error(report.error, report.source, script.name, trace_of=report.error if debug else None)
+    context.exit(1 if failed else 0)
+
+
+def _print_plans(reports: list[StatementReport], *, as_json: bool) -> None:
+    from penstock.interfaces.render import paint, wants_color
+    from penstock.plan.explain import explain_json, explain_text
+
+    color = wants_color(sys.stdout)
+    for number, report in enumerate(reports):
+        if as_json:
+            click.echo(json.dumps(explain_json(report), ensure_ascii=False))
+            continue
+        title = f"{report.kind} (line {report.span.line})"
+        click.echo(("\n" if number else "") + paint(title, "label", color=color), color=color)
+        click.echo(explain_text(report))

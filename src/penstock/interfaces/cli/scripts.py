@@ -1,0 +1,50 @@
+"""Reading the scripts that a command line names."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+
+class UnreadableFile(click.ClickException):
+    """A file of the command line cannot be read: wrong usage, though no help page would help."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script as it was read: bytes, because what is no valid text is for the front end to say."""
+
+    name: str
+    content: bytes
+    path: Path | None
+
+
+def read_scripts(names: tuple[str, ...]) -> list[Script]:
+    """All scripts, before anything is done with the first; an empty one is refused, lest a slip look like success."""
+    if names.count("-") > 1:
+        raise click.UsageError("the standard input ('-') can be read only once")
+    scripts = [_read(name) for name in names]
+    for script in scripts:
+        if not script.content.strip():
+            raise click.ClickException(f"{script.name} is empty: there is no statement in it")
+    return scripts
+
+
+def _read(name: str) -> Script:
+    if name == "-":
+        return Script("<stdin>", sys.stdin.buffer.read(), None)
+    path = Path(name)
+    try:
+        if path.is_dir():
+            raise UnreadableFile(f"{name!r} is a directory; name the files in it, such as {name.rstrip('/')}/*.sql")
+        return Script(name, path.read_bytes(), path)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise UnreadableFile(f"cannot read {name!r}: {reason}") from error
+    except ValueError as error:
+        raise UnreadableFile(f"cannot read {name!r}: not a file name") from error

@@ -1,0 +1,68 @@
+"""Options of connectors, formats, views and inserts, and the settings: closed schemas, typed values, secrets kept.
+
+A statement's WITH clause goes through `resolve_options` (sources and sinks), `resolve_view_options` or
+`resolve_insert_options`; what comes back is frozen, typed by canonical key, and safe to print. Third parties add
+connectors with `register_connector`.
+"""
+
+from __future__ import annotations
+
+from penstock.options.jobs import resolve_insert_options, resolve_view_options
+from penstock.options.keys import normalise
+from penstock.options.registry import (
+    connector_named,
+    format_named,
+    known_connectors,
+    known_formats,
+    register_connector,
+    register_format,
+    unregister_connector,
+)
+from penstock.options.resolve import resolve_options
+from penstock.options.resolved import PassedValue, ResolvedOptions, ResolvedViewOptions, show
+from penstock.options.schema import (
+    Alias,
+    ConnectorSpec,
+    Draft,
+    FormatSpec,
+    OptionFamily,
+    OptionSpec,
+    Passthrough,
+    Problem,
+)
+from penstock.options.settings import SETTINGS, default_settings, resolve_setting, setting_key
+from penstock.options.values import Deferred
+from penstock.options.visibility import hide_option, public_option
+
+__all__ = [
+    "SETTINGS",
+    "Alias",
+    "ConnectorSpec",
+    "Deferred",
+    "Draft",
+    "FormatSpec",
+    "OptionFamily",
+    "OptionSpec",
+    "PassedValue",
+    "Passthrough",
+    "Problem",
+    "ResolvedOptions",
+    "ResolvedViewOptions",
+    "connector_named",
+    "default_settings",
+    "format_named",
+    "hide_option",
+    "known_connectors",
+    "known_formats",
+    "normalise",
+    "public_option",
+    "register_connector",
+    "register_format",
+    "resolve_insert_options",
+    "resolve_options",
+    "resolve_setting",
+    "resolve_view_options",
+    "setting_key",
+    "show",
+    "unregister_connector",
+]

@@ -1,0 +1,86 @@
+"""Options of statements that start a job: CREATE MATERIALIZED VIEW and INSERT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from penstock.options.matching import KeyTable
+from penstock.options.problems import unknown_options
+from penstock.options.reading import defaults, read_options
+from penstock.options.resolved import ResolvedViewOptions
+from penstock.options.schema import OptionSpec
+from penstock.options.schemas.common import DELIVERY, JOB, JOB_NAME
+from penstock.options.settings import default_settings
+from penstock.options.values import Choice, Duration
+from penstock.sql.statements import Name, Option
+
+VIEW_OPTIONS: Final = (
+    *JOB,
+    OptionSpec(
+        "freshness", Duration(), "how far the view may lag behind its input; as little as possible when not given"
+    ),
+    OptionSpec(
+        "refresh_mode",
+        Choice(("continuous",)),
+        "accepted for Flink's materialized tables; every view is kept up to date all the time",
+    ),
+    OptionSpec(
+        "changelog_retention",
+        Duration(),
+        "how long the view's changes can be subscribed to again; always when not given",
+        aliases=("retention",),
+        setting="changelog_retention",
+    ),
+)
+INSERT_OPTIONS: Final = (JOB_NAME, *JOB, DELIVERY)
+
+_VIEW: Final = KeyTable(VIEW_OPTIONS)
+_INSERT: Final = KeyTable(INSERT_OPTIONS)
+
+
+def view_table() -> KeyTable:
+    """The keys that the WITH clause of a materialized view may give."""
+    return _VIEW
+
+
+def insert_table() -> KeyTable:
+    """The keys that the WITH clause of an INSERT may give."""
+    return _INSERT
+
+
+def resolve_view_options(
+    options: tuple[Option, ...], relation: Name, settings: Mapping[str, object] | None = None
+) -> ResolvedViewOptions:
+    """Check and type the options of a materialized view."""
+    return _resolve(options, _VIEW, f"materialized view '{relation}'", settings)
+
+
+def resolve_insert_options(
+    options: tuple[Option, ...], relation: Name, settings: Mapping[str, object] | None = None
+) -> ResolvedViewOptions:
+    """Check and type the options of an INSERT; the job's name is `insert_<sink>` unless one is given."""
+    found = _resolve(options, _INSERT, f"INSERT INTO {relation}", settings)
+    if "job_name" in found.given:
+        return found
+    values = MappingProxyType({**found.values, "job_name": f"insert_{relation}"})
+    return ResolvedViewOptions(
+        values, found.given, found.from_settings, found.canonical, found.secret_keys, found.notices
+    )
+
+
+def _resolve(
+    options: tuple[Option, ...], table: KeyTable, place: str, settings: Mapping[str, object] | None
+) -> ResolvedViewOptions:
+    readings = read_options(options, table)
+    if readings.unknown:
+        raise unknown_options(readings.unknown, table, place)
+    values, from_settings = defaults(table.slots, readings.given, {**default_settings(), **(settings or {})})
+    return ResolvedViewOptions(
+        values=MappingProxyType(values),
+        given=frozenset(readings.given),
+        from_settings=from_settings,
+        canonical=tuple(reading.canonical() for reading in readings.given.values()),
+        secret_keys=frozenset(key for key, reading in readings.given.items() if reading.secret),
+    )

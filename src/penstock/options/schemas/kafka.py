@@ -1,0 +1,312 @@
+"""Kafka and upsert-kafka."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.options.schema import BOTH, SINK, SOURCE, Alias, ConnectorSpec, Draft, OptionSpec, Problem
+from penstock.options.schemas.common import BAD_DATA, DELIVERY, PRIMARY_KEY, SINK_PARALLELISM, STREAM_SOURCE
+from penstock.options.schemas.kafka_client import CLIENT
+from penstock.options.values import Boolean, Choice, Duration, Integer, Moment, Names, Offsets, Text
+
+_START: Final = Choice(
+    ("earliest", "latest", "group", "timestamp", "offsets"),
+    {
+        "earliest-offset": "earliest",
+        "latest-offset": "latest",
+        "group-offsets": "group",
+        "specific-offsets": "offsets",
+    },
+)
+_END: Final = Choice(
+    ("unbounded", "latest", "group", "timestamp", "offsets"),
+    {"latest-offset": "latest", "group-offsets": "group", "specific-offsets": "offsets"},
+)
+
+BOOTSTRAP: Final = OptionSpec(
+    "bootstrap_servers",
+    Text(pattern=r"[^\s,]+(\s*,\s*[^\s,]+)*", expects="addresses such as 'host:9092,other:9092'"),
+    "the brokers, as host:port, separated by commas",
+    aliases=(
+        "properties.bootstrap.servers",
+        "properties.bootstrap.server",
+        "kafka.bootstrap.servers",
+        "kafka.brokers",
+        "bootstrap.server",
+        "brokers",
+    ),
+    setting="kafka.bootstrap_servers",
+)
+_TOPIC: Final = OptionSpec(
+    "topic", Names(), "the topic, or several for a source", aliases=("topics", "kafka.topic", "subscribe")
+)
+
+_POSITION: Final = (
+    OptionSpec(
+        "start",
+        _START,
+        "where a new job begins to read; `latest` when not given",
+        aliases=("scan.startup.mode", "source.offset", "kafka.scan.startup.mode", "startingOffsets"),
+        roles=SOURCE,
+    ),
+    OptionSpec(
+        "start_timestamp",
+        Moment(),
+        "the record time to begin at, with start = 'timestamp'",
+        aliases=("scan.startup.timestamp-millis", "kafka.time.offset", "startingTimestamp"),
+        roles=SOURCE,
+    ),
+    OptionSpec(
+        "start_offsets",
+        Offsets(),
+        "the offset of each partition to begin at, with start = 'offsets'",
+        aliases=("scan.startup.specific-offsets",),
+        roles=SOURCE,
+    ),
+    OptionSpec(
+        "end",
+        _END,
+        "where the source ends; `unbounded` reads on",
+        default="unbounded",
+        aliases=("scan.bounded.mode",),
+        roles=SOURCE,
+    ),
+    OptionSpec(
+        "end_timestamp", Moment(), "the record time to end at", aliases=("scan.bounded.timestamp-millis",), roles=SOURCE
+    ),
+    OptionSpec(
+        "end_offsets",
+        Offsets(),
+        "the offset of each partition to end at",
+        aliases=("scan.bounded.specific-offsets",),
+        roles=SOURCE,
+    ),
+)
+_CONSUMER: Final = (
+    OptionSpec(
+        "topic_pattern",
+        Text(),
+        "a regular expression of topics",
+        aliases=("topic-pattern", "subscribePattern"),
+        roles=SOURCE,
+    ),
+    OptionSpec(
+        "group_id",
+        Text(),
+        "the consumer group whose offsets are read with start = 'group' and written for other tools",
+        aliases=("properties.group.id", "kafka.group.id", "source.group_id"),
+        roles=SOURCE,
+    ),
+    OptionSpec(
+        "group_id_prefix",
+        Text(),
+        "the beginning of a consumer group made for each job",
+        aliases=("source.group_id_prefix", "group.id.prefix", "groupIdPrefix"),
+        roles=SOURCE,
+    ),
+    OptionSpec(
+        "isolation_level",
+        Choice(("read_committed", "read_uncommitted")),
+        "whether records of open transactions are read",
+        default="read_committed",
+        aliases=("properties.isolation.level", "kafka.isolation.level", "source.read_mode"),
+        roles=SOURCE,
+    ),
+    OptionSpec(
+        "partition_discovery",
+        Duration(zero=True),
+        "how often new partitions and topics are looked for; with each batch when not given",
+        aliases=("scan.topic-partition-discovery.interval",),
+        roles=SOURCE,
+    ),
+    OptionSpec(
+        "on_data_loss",
+        Choice(("fail", "skip")),
+        "what to do when offsets have expired or the topic was made anew",
+        default="fail",
+        aliases=(Alias("failOnDataLoss", values={"true": "fail", "false": "skip"}),),
+        roles=SOURCE,
+    ),
+)
+_RECORD: Final = (
+    OptionSpec("key.format", Text(), "the format of the record key", aliases=("key_encode",), roles=BOTH),
+    OptionSpec("key.fields", Names(), "the columns that come from or go to the record key", roles=BOTH, literal=True),
+    OptionSpec("key.fields_prefix", Text(empty=True), "a prefix of those columns' names", roles=BOTH),
+    OptionSpec(
+        "value.fields_include",
+        Choice(("ALL", "EXCEPT_KEY")),
+        "whether the key columns are in the record value too",
+        default="ALL",
+        roles=BOTH,
+    ),
+)
+_PRODUCER: Final = (
+    DELIVERY,
+    OptionSpec(
+        "partitioner",
+        Choice(("default", "fixed", "round-robin")),
+        "how records are spread over partitions; `default` hashes the key",
+        default="default",
+        aliases=("sink.partitioner",),
+        roles=SINK,
+    ),
+    OptionSpec(
+        "transactional_id_prefix",
+        Text(),
+        "the beginning of the transactional ids of an exactly-once sink",
+        aliases=("sink.transactional-id-prefix",),
+        roles=SINK,
+    ),
+    OptionSpec(
+        "key_field",
+        Text(name="column"),
+        "the one column that is the record key",
+        aliases=("sink.key_field",),
+        roles=SINK,
+    ),
+    OptionSpec(
+        "record_timestamp_field",
+        Text(name="column"),
+        "the column that becomes the record's timestamp",
+        aliases=("sink.timestamp_field",),
+        roles=SINK,
+    ),
+    OptionSpec(
+        "flush_rows",
+        Integer(minimum=0),
+        "rows gathered before a flush; Spark's batches decide, so it is only an upper bound",
+        aliases=("sink.buffer-flush.max-rows",),
+        roles=SINK,
+    ),
+    OptionSpec(
+        "flush_interval",
+        Duration(zero=True),
+        "the longest time before a flush",
+        aliases=("sink.buffer-flush.interval",),
+        roles=SINK,
+    ),
+    PRIMARY_KEY,
+    SINK_PARALLELISM,
+)
+_LOGIN: Final = (
+    OptionSpec("auth.type", Choice(("none", "sasl")), "how to log in, as Arroyo writes it"),
+    OptionSpec("auth.mechanism", Text(), "the SASL mechanism"),
+    OptionSpec("auth.protocol", Choice(("SASL_PLAINTEXT", "SASL_SSL")), "the security protocol"),
+    OptionSpec("auth.username", Text(), "the user"),
+    OptionSpec("auth.password", Text(), "the password", secret=True),
+)
+_REGISTRY: Final = (
+    OptionSpec("value.subject", Text(), "the subject of the record value in the schema registry"),
+    OptionSpec(
+        "commit_offsets", Boolean(), "whether offsets are also committed to the group", default=False, roles=SOURCE
+    ),
+)
+
+# Where the statement does not say, a new job begins where that system would begin.
+_DIALECT_START: Final = {"risingwave": "earliest"}
+
+
+def _default_start(draft: Draft) -> str:
+    return _DIALECT_START.get(str(draft.settings.get("dialect")), "latest")
+
+
+def _check(draft: Draft) -> None:
+    values, given = draft.values, draft.given
+    if "topic" not in given and "topic_pattern" not in given:
+        raise Problem(
+            "MISSING_OPTION",
+            f"connector '{draft.connector}' needs the option topic",
+            hint="add topic = '…', or topic_pattern = '…' to read several",
+        )
+    if "topic" in given and "topic_pattern" in given:
+        raise Problem(
+            "CONFLICTING_OPTIONS",
+            "topic and topic_pattern are both given",
+            hint="keep one of them",
+            key="topic_pattern",
+        )
+    topics = values.get("topic")
+    if draft.role == "sink" and isinstance(topics, tuple) and len(topics) > 1:
+        raise Problem("INVALID_OPTION", "a sink writes to one topic", hint="make a sink for each topic", key="topic")
+    for position in ("start", "end"):
+        for kind, detail in (("timestamp", f"{position}_timestamp"), ("offsets", f"{position}_offsets")):
+            if values.get(position) == kind and detail not in given:
+                raise Problem("MISSING_OPTION", f"{position} = '{kind}' needs the option {detail}", key=position)
+            if detail in given and position in given and values.get(position) != kind:
+                raise Problem(
+                    "CONFLICTING_OPTIONS",
+                    f"{detail} goes with {position} = '{kind}'",
+                    hint="leave out one of the two",
+                    key=detail,
+                )
+
+
+def _notices(draft: Draft) -> tuple[str, ...]:
+    found: list[str] = []
+    positions = {"start", "start_timestamp", "start_offsets"}
+    if draft.role == "source" and not positions & draft.given:
+        found.append(f"reads from the {_default_start(draft)} offset, because start is not given")
+    if draft.values.get("start") == "group" and not {"group_id", "group_id_prefix"} & draft.given:
+        found.append("start = 'group' without group_id begins at the latest offset")
+    if "bootstrap_servers" not in draft.given:
+        found.append("bootstrap_servers comes from the setting kafka.bootstrap_servers")
+    return tuple(found)
+
+
+def _derive(draft: Draft) -> dict[str, object]:
+    if draft.role != "source" or "start" in draft.given:
+        return {}
+    if "start_timestamp" in draft.given:
+        return {"start": "timestamp"}
+    return {"start": "offsets" if "start_offsets" in draft.given else _default_start(draft)}
+
+
+def _ends(draft: Draft) -> bool:
+    return draft.values.get("end") not in (None, "unbounded")
+
+
+KAFKA: Final = ConnectorSpec(
+    name="kafka",
+    summary="topics of Apache Kafka",
+    aliases=("confluent", "redpanda"),
+    options=(
+        BOOTSTRAP,
+        _TOPIC,
+        *_POSITION,
+        *_CONSUMER,
+        *_RECORD,
+        *_PRODUCER,
+        *_LOGIN,
+        *_REGISTRY,
+        *STREAM_SOURCE,
+        BAD_DATA,
+    ),
+    formats=("json", "csv", "raw", "avro", "protobuf", "debezium-json"),
+    default_format="json",
+    passthrough=CLIENT,
+    bounded=_ends,
+    check=_check,
+    derive=_derive,
+    notices=_notices,
+)
+
+
+def _upsert_derive(draft: Draft) -> dict[str, object]:
+    # A table kept by key means nothing without its beginning.
+    return {"start": "earliest"} if draft.role == "source" and "start" not in draft.given else {}
+
+
+UPSERT_KAFKA: Final = ConnectorSpec(
+    name="upsert-kafka",
+    summary="topics of Apache Kafka in which a record replaces the one with the same key, and an empty one deletes it",
+    options=KAFKA.options,
+    formats=("json", "csv", "raw", "avro", "protobuf"),
+    default_format="json",
+    passthrough=CLIENT,
+    changes="upsert",
+    sink_changes="upsert",
+    bounded=_ends,
+    check=_check,
+    derive=_upsert_derive,
+    notices=lambda draft: tuple(notice for notice in _notices(draft) if not notice.startswith("reads from")),
+)

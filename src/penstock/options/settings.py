@@ -1,0 +1,179 @@
+"""Settings: what `SET key = value` and `connect(**settings)` accept, with types, defaults and other systems' names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Final
+
+from penstock.errors import OptionError, Span
+from penstock.options.matching import KeyTable
+from penstock.options.problems import choice_hint, quoted
+from penstock.options.schema import OptionSpec
+from penstock.options.values import Choice, Duration, Integer, Size, Text, deferred
+from penstock.sql.statements import OptionValue
+
+SETTINGS: Final = (
+    OptionSpec(
+        "dialect",
+        Choice(("penstock", "flink", "arroyo", "risingwave"), {"default": "penstock"}),
+        "whose defaults are taken for emission and start position",
+        default="penstock",
+        aliases=("sql_dialect", "table.sql-dialect"),
+    ),
+    OptionSpec(
+        "default_watermark_delay",
+        Duration(zero=True),
+        "the watermark delay where only a time column is named",
+        default=timedelta(seconds=5),
+    ),
+    OptionSpec(
+        "idle_timeout",
+        Duration(zero=True),
+        "how long a partition may be silent before it no longer holds the watermark back",
+        default=timedelta(seconds=60),
+        aliases=("table.exec.source.idle-timeout",),
+    ),
+    OptionSpec(
+        "max_future_drift",
+        Duration(),
+        "how far an event time may lie past the clock before the row goes to the dead letters",
+        default=timedelta(days=1),
+    ),
+    OptionSpec(
+        "kafka.bootstrap_servers",
+        Text(),
+        "the brokers of a Kafka relation that names none",
+        default="127.0.0.1:9092",
+        aliases=("bootstrap_servers", "bootstrap.server"),
+    ),
+    OptionSpec(
+        "max_parallelism",
+        Integer(minimum=1),
+        "the most readers of a source",
+        default=16,
+        aliases=("pipeline.max-parallelism",),
+    ),
+    OptionSpec(
+        "parallelism",
+        Integer(minimum=1),
+        "the number of shuffle partitions; the number of cores when not given",
+        aliases=("parallelism.default", "table.exec.resource.default-parallelism", "streaming_parallelism"),
+    ),
+    OptionSpec("batch_size", Integer(minimum=1), "the most rows in an Arrow batch", default=10_000),
+    OptionSpec(
+        "bad_data",
+        Choice(("dead_letter", "null", "fail"), {"drop": "dead_letter"}),
+        "what becomes of bad records",
+        default="dead_letter",
+    ),
+    OptionSpec(
+        "late",
+        Choice(("keep", "drop", "fail"), {"side_output": "keep"}),
+        "what becomes of late rows",
+        default="keep",
+        aliases=("late_data",),
+    ),
+    OptionSpec(
+        "state_backend",
+        Choice(("rocksdb", "memory"), {"tonbo": "rocksdb", "marbledb": "rocksdb"}),
+        "Spark's state store; `tonbo` and `marbledb` mean `rocksdb`",
+        default="rocksdb",
+    ),
+    OptionSpec(
+        "timer_backend", Choice(("rocksdb",)), "accepted; timers are kept in the state store", default="rocksdb"
+    ),
+    OptionSpec(
+        "state_ttl",
+        Duration(zero=True),
+        "forget state not touched for this long; never when not given",
+        aliases=("table.exec.state.ttl", "updating_ttl"),
+    ),
+    OptionSpec(
+        "checkpoint_interval",
+        Duration(),
+        "how often state is written out whole; every batch is durable without it",
+        default=timedelta(seconds=60),
+        aliases=("execution.checkpointing.interval", "checkpoint_interval_seconds"),
+    ),
+    OptionSpec(
+        "changelog_retention",
+        Duration(),
+        "how long the changes of a view can be subscribed to again; always when not given",
+    ),
+    OptionSpec(
+        "broadcast_max_bytes", Size(), "the largest dimension that is broadcast, in bytes", default=100 * 1024 * 1024
+    ),
+    OptionSpec(
+        "broadcast_max_rows",
+        Integer(minimum=1),
+        "the largest dimension that is broadcast, in rows",
+        default=100_000_000,
+    ),
+    OptionSpec(
+        "driver_memory", Size(), "the heap of the Spark driver", default=2 * 1024**3, aliases=("spark.driver.memory",)
+    ),
+    OptionSpec(
+        "time_zone",
+        Choice(("UTC",), {"Etc/UTC": "UTC", "Z": "UTC", "GMT": "UTC"}),
+        "sessions run in UTC",
+        default="UTC",
+        aliases=("timezone", "table.local-time-zone"),
+    ),
+)
+
+_TABLE: Final = KeyTable(SETTINGS)
+_NOWHERE: Final = Span(1, 1, 0)
+_SECONDS: Final = "checkpoint_interval_seconds"
+
+
+def default_settings() -> Mapping[str, object]:
+    """The value of every setting before anything is set; None where there is none."""
+    return _DEFAULTS
+
+
+def setting_key(key: str, span: Span = _NOWHERE) -> str:
+    """The canonical key of a setting, for RESET; an unknown one is UNKNOWN_SETTING."""
+    return _find(key, span).key
+
+
+def resolve_setting(
+    key: str, value: OptionValue, key_span: Span = _NOWHERE, value_span: Span = _NOWHERE
+) -> tuple[str, object]:
+    """The canonical key and typed value of `SET key = value`."""
+    spec = _find(key, key_span)
+    if deferred(value) is not None:
+        raise OptionError(
+            "INVALID_SETTING", f"setting {spec.key} takes no reference", hint="write the value out", span=value_span
+        )
+    kind = spec.kind
+    if isinstance(kind, Duration) and (value.kind == "number" or value.reveal().strip().isdigit()):
+        # Flink counts a bare number in milliseconds; the streaming guide's own parameter says seconds in its name.
+        kind = Duration(unit="s" if key.lower() == _SECONDS else "ms", zero=kind.zero)
+    try:
+        return spec.key, kind.read(value)
+    except ValueError as error:
+        raise OptionError(
+            "INVALID_SETTING",
+            f"setting {spec.key} must be {error}, not {quoted(value)}",
+            hint=choice_hint(spec.kind, value),
+            span=value_span,
+        ) from None
+
+
+def _find(key: str, span: Span) -> OptionSpec:
+    match = _TABLE.find(key)
+    if match is not None:
+        return match.spec
+    close = _TABLE.suggest(key)
+    raise OptionError(
+        "UNKNOWN_SETTING",
+        f"unknown setting {key}",
+        hint=f"did you mean {close}?" if close else "SHOW SETTINGS lists what can be set",
+        detail="known settings: " + ", ".join(spec.key for spec in SETTINGS),
+        span=span,
+    )
+
+
+_DEFAULTS: Final = MappingProxyType({spec.key: spec.default for spec in SETTINGS})

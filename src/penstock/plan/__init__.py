@@ -1,0 +1,1 @@
+"""From statements and a catalog snapshot to logical plans and the text that Spark runs. Pure: no Spark, no I/O."""

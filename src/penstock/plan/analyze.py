@@ -1,0 +1,401 @@
+"""What a statement does to a session, and the plan of the query in it. Pure: nothing runs, nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import singledispatch
+
+from sqlglot import exp
+
+from penstock.catalog.define import Surroundings, as_sink, define_function, define_secret, define_sink, define_source
+from penstock.catalog.model import (
+    ColumnDefinition,
+    Definition,
+    EventTime,
+    MaterializedViewDefinition,
+    ObjectKey,
+    SourceDefinition,
+    ViewDefinition,
+)
+from penstock.catalog.text import canonical_text
+from penstock.errors import InternalError, ResolutionError
+from penstock.options import resolve_insert_options, resolve_setting, resolve_view_options, setting_key
+from penstock.plan.computed import check_computed
+from penstock.plan.logical import LogicalPlan
+from penstock.plan.queries import OutputKind, check_sink, plan_output
+from penstock.plan.relation import Mode
+from penstock.plan.session import Session
+from penstock.sql import statements as s
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The session after a statement, the plans in it, and what to tell the user."""
+
+    session: Session
+    plans: tuple[LogicalPlan, ...] = ()
+    notices: tuple[str, ...] = ()
+    definition: Definition | None = None
+
+    @property
+    def plan(self) -> LogicalPlan | None:
+        return self.plans[0] if self.plans else None
+
+    @property
+    def mode(self) -> Mode | None:
+        """The change mode of the result; of several, the one that promises least."""
+        order = [Mode.APPEND, Mode.UPSERT, Mode.RETRACT]
+        return max((plan.mode for plan in self.plans), key=order.index, default=None)
+
+
+def analyze(statement: s.Statement, session: Session) -> Analysis:
+    """What a statement does; raises an error of our tree where it cannot be done."""
+    return _analyze(statement, session)
+
+
+@singledispatch
+def _analyze(statement: s.Statement, session: Session) -> Analysis:
+    raise InternalError(f"no analysis for {type(statement).__name__}")
+
+
+def _surroundings(session: Session) -> Surroundings:
+    return Surroundings(catalog=None if session.lenient else session.catalog, settings=session.settings)
+
+
+def _put(session: Session, definition: Definition, *, or_replace: bool, if_not_exists: bool) -> tuple[Session, tuple[str, ...]]:
+    catalog, notices = session.catalog.put(definition, or_replace=or_replace, if_not_exists=if_not_exists)
+    return session.with_catalog(catalog), notices
+
+
+def _notices(plan: LogicalPlan, *more: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*plan.warnings, *(text for group in more for text in group)]))
+
+
+# definitions
+
+
+@_analyze.register
+def _create_relation(statement: s.CreateRelation, session: Session) -> Analysis:
+    definition = define_source(statement, _surroundings(session))
+    if isinstance(definition, SourceDefinition):
+        check_computed(definition, statement, session)
+    session, notices = _put(
+        session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists
+    )
+    return Analysis(session, notices=(*definition.options.notices, *notices), definition=definition)
+
+
+@_analyze.register
+def _create_sink(statement: s.CreateSink, session: Session) -> Analysis:
+    plan: LogicalPlan | None = None
+    reads: tuple[ObjectKey, ...] = ()
+    surroundings = replace(_surroundings(session), catalog=session.catalog)
+    if statement.query is None:
+        definition = define_sink(statement, surroundings)
+    else:
+        plan = plan_output(session, statement.query, "sink", target=statement.name.text)
+        reads = _keys(session, plan)
+        definition = define_sink(statement, surroundings, reads=reads)
+        plan = replace(plan, root=replace(plan.root, connector=definition.options.connector))
+        check_sink(plan, definition, (), statement.query)
+        if not definition.columns:
+            definition = replace(definition, columns=_columns(plan))
+    session, notices = _put(
+        session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists
+    )
+    if plan is None:
+        return Analysis(session, notices=(*definition.options.notices, *notices), definition=definition)
+    session = session.with_job(statement.name.text)
+    return Analysis(session, (plan,), _notices(plan, definition.options.notices, notices), definition)
+
+
+def _keys(session: Session, plan: LogicalPlan) -> tuple[ObjectKey, ...]:
+    keys = [ObjectKey("relation", name) for name in plan.depends_on if ObjectKey("relation", name) in session.catalog]
+    keys += [ObjectKey("function", name) for name in plan.functions if ObjectKey("function", name) in session.catalog]
+    return tuple(keys)
+
+
+def _columns(plan: LogicalPlan) -> tuple[ColumnDefinition, ...]:
+    return tuple(ColumnDefinition(field.name, field.type, nullable=field.nullable) for field in plan.columns)
+
+
+def _event_time(plan: LogicalPlan) -> EventTime | None:
+    found = plan.root.event_time
+    if found is None or not any(field.name == found.column for field in plan.columns):
+        return None
+    return EventTime(found.column, found.delay_us, found.declared)
+
+
+@_analyze.register
+def _create_view(statement: s.CreateView, session: Session) -> Analysis:
+    plan = plan_output(session, statement.query, "view", target=statement.name.text, names=statement.columns)
+    definition = ViewDefinition(
+        name=statement.name,
+        columns=_columns(plan) if not _open(plan) else (),
+        query=statement.query,
+        event_time=_event_time(plan),
+        mode=plan.mode.value,
+        temporary=statement.temporary,
+        depends_on=_keys(session, plan),
+        text=canonical_text(statement),
+    )
+    session, notices = _put(
+        session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists
+    )
+    return Analysis(session, (plan,), _notices(plan, notices), definition)
+
+
+def _open(plan: LogicalPlan) -> bool:
+    return any(field.name == "*" for field in plan.columns)
+
+
+@_analyze.register
+def _create_materialized(statement: s.CreateMaterializedView, session: Session) -> Analysis:
+    options = resolve_view_options(statement.options, statement.name, session.settings)
+    plan = plan_output(
+        session, statement.query, "materialized view", target=statement.name.text, names=statement.columns
+    )
+    if options.state_ttl is not None:
+        plan = replace(plan, warnings=tuple(text for text in plan.warnings if "grows for ever" not in text))
+    definition = MaterializedViewDefinition(
+        name=statement.name,
+        columns=_columns(plan) if not _open(plan) else (),
+        query=statement.query,
+        options=options,
+        mode=plan.mode.value,
+        key=plan.root.key or (),
+        event_time=_event_time(plan),
+        depends_on=_keys(session, plan),
+        text=canonical_text(statement),
+    )
+    session, notices = _put(
+        session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists
+    )
+    return Analysis(session.with_job(statement.name.text), (plan,), _notices(plan, options.notices, notices), definition)
+
+
+@_analyze.register
+def _create_function(statement: s.CreateFunction, session: Session) -> Analysis:
+    definition = define_function(statement)
+    session, notices = _put(
+        session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists
+    )
+    return Analysis(session, notices=notices, definition=definition)
+
+
+@_analyze.register
+def _create_secret(statement: s.CreateSecret, session: Session) -> Analysis:
+    definition = define_secret(statement)
+    session, notices = _put(
+        session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists
+    )
+    return Analysis(session, notices=notices, definition=definition)
+
+
+@_analyze.register
+def _drop(statement: s.Drop, session: Session) -> Analysis:
+    if session.lenient and session.catalog.find(statement.name) is None:
+        return Analysis(session)
+    catalog, notices = session.catalog.drop(
+        statement.name, statement.kind, cascade=statement.cascade, if_exists=statement.if_exists
+    )
+    return Analysis(session.with_catalog(catalog), notices=notices)
+
+
+@_analyze.register
+def _alter(statement: s.Alter, session: Session) -> Analysis:
+    found = session.catalog.find(statement.name)
+    if found is None and (session.lenient or statement.if_exists):
+        return Analysis(session)
+    if statement.action == "rename":
+        if statement.new_name is None:
+            raise InternalError("ALTER … RENAME without a name")
+        catalog, notices = session.catalog.rename(statement.name, statement.kind, statement.new_name)
+        return Analysis(session.with_catalog(catalog), notices=notices)
+    from penstock.catalog.snapshot import check_kind
+
+    definition = session.catalog.get(statement.name)
+    check_kind(definition, statement.kind, statement.name, verb="alter")
+    return _alter_options(statement, session, definition)
+
+
+def _alter_options(statement: s.Alter, session: Session, definition: Definition) -> Analysis:
+    """ALTER … SET and RESET: the statement that made the object, with other options, must still be right."""
+    from penstock.options import normalise
+    from penstock.sql.script import parse_statement
+
+    made = parse_statement(definition.text)
+    options = getattr(made, "options", None)
+    if options is None or not isinstance(made, s.CreateRelation | s.CreateSink | s.CreateMaterializedView):
+        raise ResolutionError(
+            "WRONG_OBJECT_KIND", f'{definition.kind} "{definition.name}" has no options', span=statement.name.span
+        )
+    gone = {normalise(key) for key in statement.keys} | {normalise(option.key) for option in statement.options}
+    kept = tuple(option for option in made.options if normalise(option.key) not in gone)
+    changed = replace(made, options=(*kept, *statement.options), or_replace=True)
+    return replace(analyze(changed, session), definition=None)
+
+
+# queries and inserts
+
+
+@_analyze.register
+def _select(statement: s.Select, session: Session) -> Analysis:
+    plan = plan_output(session, statement.query, "result")
+    return Analysis(session, (plan,), _notices(plan))
+
+
+@_analyze.register
+def _insert(statement: s.Insert, session: Session) -> Analysis:
+    options = resolve_insert_options(statement.options, statement.target, session.settings)
+    found = session.catalog.find(statement.target)
+    if found is None:
+        if not session.lenient:
+            session.catalog.get(statement.target)
+        plan = plan_output(session, statement.query, "sink", target=statement.target.text)
+        return Analysis(session, (plan,), _notices(plan, options.notices))
+    sink = as_sink(found, statement.target)
+    kind: OutputKind = "topic" if sink.options.connector == "topic" else "sink"
+    plan = plan_output(
+        session, statement.query, kind, target=found.name.text, connector=sink.options.connector
+    )
+    check_sink(plan, sink, statement.columns, statement.query)
+    if not isinstance(statement.query.tree, exp.Values):
+        session = session.with_job(options.job_name or f"insert_{found.name.text}")
+    return Analysis(session, (plan,), _notices(plan, options.notices))
+
+
+@_analyze.register
+def _statement_set(statement: s.StatementSet, session: Session) -> Analysis:
+    plans: list[LogicalPlan] = []
+    notices: list[str] = []
+    for insert in statement.inserts:
+        result = analyze(insert, session)
+        session = result.session
+        plans += result.plans
+        notices += result.notices
+    return Analysis(session, tuple(plans), tuple(dict.fromkeys(notices)))
+
+
+@_analyze.register
+def _subscribe(statement: s.Subscribe, session: Session) -> Analysis:
+    found = session.catalog.find(statement.target)
+    if found is None:
+        if session.lenient:
+            return Analysis(session)
+        found = session.catalog.get(statement.target)
+    if not isinstance(found, MaterializedViewDefinition):
+        raise ResolutionError(
+            "WRONG_OBJECT_KIND",
+            f'"{found.name}" is a {found.kind}, and only a materialized view has changes to subscribe to',
+            hint=f"CREATE MATERIALIZED VIEW … AS SELECT * FROM {found.name}, or SELECT … EMIT CHANGES",
+            span=statement.target.span,
+        )
+    return Analysis(session)
+
+
+# looking at things
+
+
+@_analyze.register
+def _explain(statement: s.Explain, session: Session) -> Analysis:
+    inner = analyze(statement.statement, session)
+    return replace(inner, session=session, definition=None)
+
+
+@_analyze.register
+def _show_rewrite(statement: s.ShowRewrite, session: Session) -> Analysis:
+    inner = analyze(statement.statement, session)
+    return replace(inner, session=session, definition=None)
+
+
+@_analyze.register
+def _explain_watermark(statement: s.ExplainWatermark, session: Session) -> Analysis:
+    _check_job(statement.name, session)
+    return Analysis(session)
+
+
+@_analyze.register(s.Show)
+def _show(statement: s.Show, session: Session) -> Analysis:
+    del statement
+    return Analysis(session)
+
+
+@_analyze.register
+def _show_create(statement: s.ShowCreate, session: Session) -> Analysis:
+    if statement.kind in ("FUNCTION", "SECRET"):
+        find: Callable[[s.Name], object] = (
+            session.catalog.find_function if statement.kind == "FUNCTION" else session.catalog.get_secret
+        )
+        if find(statement.name) is None:
+            raise ResolutionError(
+                "UNKNOWN_FUNCTION", f"there is no function {statement.name} of yours", span=statement.name.span
+            )
+        return Analysis(session)
+    return _named(statement.name, session)
+
+
+@_analyze.register
+def _describe(statement: s.Describe, session: Session) -> Analysis:
+    return _named(statement.name, session)
+
+
+def _named(name: s.Name, session: Session) -> Analysis:
+    if session.catalog.find_system(name.text) is None and not session.lenient:
+        session.catalog.get(name)
+    return Analysis(session)
+
+
+# jobs, event time, settings
+
+
+@_analyze.register
+def _control(statement: s.ControlJob, session: Session) -> Analysis:
+    _check_job(statement.name, session)
+    return Analysis(session)
+
+
+def _check_job(name: s.Name, session: Session) -> None:
+    from penstock.plan.scope import nearest
+
+    if session.lenient or any(job.casefold() == name.text.casefold() for job in session.jobs):
+        return
+    near = nearest(name.text, list(session.jobs))
+    raise ResolutionError(
+        "UNKNOWN_JOB",
+        f'there is no job "{name}"',
+        hint=f'did you mean "{near}"?' if near else "a view's job has the view's name, that of INSERT INTO k is insert_k",
+        span=name.span,
+    )
+
+
+@_analyze.register
+def _advance(statement: s.AdvanceWatermark, session: Session) -> Analysis:
+    found = session.catalog.find(statement.stream)
+    if found is None:
+        if session.lenient:
+            return Analysis(session)
+        found = session.catalog.get(statement.stream)
+    if not isinstance(found, SourceDefinition) or found.bounded:
+        kind = "bounded table" if isinstance(found, SourceDefinition) else found.kind
+        raise ResolutionError(
+            "WRONG_OBJECT_KIND",
+            f'"{found.name}" is a {kind}, and only a stream has a watermark of its own',
+            hint="name the stream that the job reads",
+            span=statement.stream.span,
+        )
+    return Analysis(session)
+
+
+@_analyze.register
+def _set(statement: s.SetSetting, session: Session) -> Analysis:
+    key, value = resolve_setting(statement.key, statement.value, statement.key_span, statement.value_span)
+    return Analysis(session.with_setting(key, value))
+
+
+@_analyze.register
+def _reset(statement: s.ResetSetting, session: Session) -> Analysis:
+    key = setting_key(statement.key, statement.key_span) if statement.key is not None else None
+    return Analysis(session.without_setting(key))
+

@@ -1,0 +1,99 @@
+"""Windows as relations: TUMBLE(TABLE t, DESCRIPTOR(ts), …) and its kin in a FROM clause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.errors import ResolutionError
+from penstock.plan.context import PlanContext, Relation
+from penstock.plan.event_times import window_time
+from penstock.plan.nodes import WindowAssign
+from penstock.plan.relation import WINDOW_COLUMN, WINDOW_END_COLUMN, WINDOW_TYPE, EventTime, Field
+from penstock.plan.leaves import as_leaf
+from penstock.plan.scope import Scope, field_tree
+from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, subquery
+from penstock.plan.windows import WindowSpec, spark_window, window_spec
+from penstock.sql.spans import span_of
+from penstock.types import TIMESTAMP
+
+if TYPE_CHECKING:
+    from penstock.plan.scope import Leaf
+    from penstock.sql.nodes import WindowTable
+
+_ADDED = ("window_start", "window_end", "window_time")
+
+
+def assign_window(context: PlanContext, relation: Relation, leaf: Leaf, item: WindowTable) -> Relation:
+    """The relation with the columns window_start, window_end and window_time added."""
+    written = item.args["window"]
+    span = span_of(item)
+    spec = window_spec(written, span_of(written) or span)
+    scope = Scope(leaves=[leaf])
+    time, _ = window_time(context, relation.node, scope, written.args.get("time"), span)
+    for key in written.args.get("keys") or []:
+        context.read(scope.resolve(key))
+    _check_names(relation, leaf, item)
+    kept = [entry for entry in relation.fields if entry.name not in (WINDOW_COLUMN, WINDOW_END_COLUMN)]
+    event_time = relation.node.event_time
+    fields = (
+        *(replace(entry, event_time=False) if entry.event_time else entry for entry in kept),
+        Field("window_start", TIMESTAMP, nullable=False, part="start"),
+        Field("window_end", TIMESTAMP, nullable=False, part="end"),
+        Field("window_time", TIMESTAMP, nullable=False, part="time", event_time=True),
+        Field(WINDOW_COLUMN, WINDOW_TYPE, nullable=False, window=True, hidden=True),
+        *((Field(WINDOW_END_COLUMN, TIMESTAMP, hidden=True),) if spec.kind == "CUMULATE" else ()),
+    )
+    delay = event_time.delay_us if event_time is not None else 0
+    node = WindowAssign(
+        fields=fields,
+        inputs=(relation.node,),
+        mode=relation.node.mode,
+        key=None,
+        event_time=EventTime(WINDOW_COLUMN, delay, of_window=True) if not relation.node.bounded else None,
+        bounded=relation.node.bounded,
+        window=spec,
+    )
+    tree = _tree(relation, leaf, kept, time, spec)
+    return Relation(node, tree, spec, relation.open, spec.kind == "CUMULATE")
+
+
+def _check_names(relation: Relation, leaf: Leaf, item: WindowTable) -> None:
+    for entry in relation.fields:
+        if not entry.hidden and entry.name.casefold() in _ADDED:
+            raise ResolutionError(
+                "DUPLICATE_COLUMN",
+                f'"{leaf.alias}" has a column "{entry.name}" already, and the window adds one of that name',
+                hint="give the column another name in a subquery",
+                span=span_of(item.this),
+            )
+
+
+def _tree(relation: Relation, leaf: Leaf, kept: list[Field], time: exp.Expr, spec: WindowSpec) -> exp.Select:
+    """The input with its hidden window; the visible bounds are read from it wherever they are used."""
+    _, source = as_leaf(relation, leaf.alias)
+    columns: list[exp.Expr] = [
+        aliased(field_tree(entry, leaf.alias, leaf.window_end), entry.name) for entry in kept
+    ]
+    if relation.open:
+        columns = [exp.Column(this=exp.Star(), table=identifier(leaf.alias))]
+    windowed = select([*columns, aliased(spark_window(spec, time), WINDOW_COLUMN)], source)
+    return _cumulate(windowed, kept, time, spec) if spec.kind == "CUMULATE" else windowed
+
+
+def _cumulate(windowed: exp.Select, kept: list[Field], time: exp.Expr, spec: WindowSpec) -> exp.Select:
+    """One row for each step of the window that the row still counts in."""
+    inner = "__cumulated"
+    stepped = windowed.copy()
+    stepped.set("expressions", [*stepped.expressions, aliased(time.copy(), "__time")])
+    window = column(WINDOW_COLUMN, inner)
+    start = call("unix_micros", dot(window.copy(), "start"))
+    into = exp.Paren(this=exp.Sub(this=call("unix_micros", column("__time", inner)), expression=start.copy()))
+    steps = exp.Paren(this=exp.Sub(this=into, expression=call("pmod", into.copy(), number(spec.step_us))))
+    first = call("timestamp_micros", exp.Add(this=exp.Add(this=start, expression=steps), expression=number(spec.step_us)))
+    step = exp.Interval(this=exp.Literal.string(str(spec.step_us)), unit=exp.var("MICROSECOND"))
+    ends = call("explode", call("sequence", first, dot(window.copy(), "end"), step))
+    columns: list[exp.Expr] = [column(entry.name, inner) for entry in kept]
+    return select([*columns, window, aliased(ends, WINDOW_END_COLUMN)], subquery(stepped, inner))

@@ -1,0 +1,110 @@
+"""What one planning run knows and remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.plan.nodes import Node
+from penstock.plan.relation import Field
+from penstock.plan.windows import WindowSpec
+
+if TYPE_CHECKING:
+    from penstock.catalog.model import FunctionDefinition
+    from penstock.catalog.snapshot import Catalog
+    from penstock.plan.scope import Resolved, Scope
+    from penstock.sql.statements import Emit
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSettings:
+    """The settings that change what a query means."""
+
+    dialect: str = "penstock"
+    default_watermark_delay_us: int = 5_000_000
+    emit_changes_always: bool = False  # RisingWave's default: windows too emit every change
+    truncating_division: bool = False  # integers divide to integers, as in Flink, Arroyo and RisingWave
+
+
+@dataclass(slots=True)
+class Relation:
+    """A planned query: the operators, the Spark tree that gives their columns, and the window of its rows.
+
+    open: a relation of unknown columns, in lenient mode
+    window_end: CUMULATE: the end of the window is a hidden column of its own
+    direct: a plain scan, which can stand in a FROM clause by its name
+    unmerged: rows of a session window before they are grouped: their sessions are not known yet
+    """
+
+    node: Node
+    tree: exp.Query
+    window: WindowSpec | None = None
+    open: bool = False
+    window_end: bool = False
+    direct: bool = False
+    unmerged: bool = False
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.node.fields
+
+
+class EventTimeWantedError(Exception):
+    """A window stands over a column of a stream that declares no event time: plan again with that column as its event time."""
+
+    def __init__(self, relation: str, column: str) -> None:
+        super().__init__(relation, column)
+        self.relation = relation
+        self.column = column
+
+
+@dataclass(slots=True)
+class PlanContext:
+    """One planning run. `continuous` is false only for a bare query over bounded relations."""
+
+    catalog: Catalog
+    settings: PlanSettings
+    bind_query: Callable[[PlanContext, exp.Expr, Scope | None, RankLimit | None], Relation]
+    lenient: bool = False
+    continuous: bool = True
+    emit: Emit | None = None
+    emit_final_span: object | None = None
+    assumed_event_times: dict[str, str] = field(default_factory=dict)
+    reads: dict[str, set[str]] = field(default_factory=dict)
+    depends_on: dict[str, None] = field(default_factory=dict)
+    functions: dict[str, None] = field(default_factory=dict)
+    notices: dict[str, None] = field(default_factory=dict)
+    warnings: dict[str, None] = field(default_factory=dict)
+    views: list[str] = field(default_factory=list)
+    depth: int = 0  # 0: the outermost SELECT, whose emission the statement says
+
+    def notice(self, text: str) -> None:
+        self.notices[text] = None
+
+    def warn(self, text: str) -> None:
+        self.warnings[text] = None
+
+    def read(self, found: Resolved) -> None:
+        """Remembers that a column of a source is needed."""
+        if found.field.source is not None:
+            relation, column = found.field.source
+            self.reads.setdefault(relation, set()).add(column)
+
+    def user_function(self, name: str) -> FunctionDefinition | None:
+        from penstock.sql.statements import Name
+
+        found = self.catalog.find_function(Name(name))
+        if found is not None:
+            self.functions[found.name.text] = None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class RankLimit:
+    """What the query around a ranked subquery keeps of it: rows whose rank column is at most `limit`."""
+
+    column: str
+    limit: int

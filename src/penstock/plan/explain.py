@@ -1,0 +1,163 @@
+"""EXPLAIN: a plan as a tree to read, and as JSON for tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.plan.nodes import Aggregate, Join, Node, Project, Scan, WindowAssign, describe_event_time
+from penstock.plan.relation import Mode
+
+if TYPE_CHECKING:
+    from penstock.plan.logical import LogicalPlan
+    from penstock.plan.script import StatementReport
+
+_MODES = {
+    Mode.APPEND: "append: rows are only added",
+    Mode.UPSERT: "upsert: a later row replaces the earlier one with the same key",
+    Mode.RETRACT: "retract: rows are taken back one by one",
+}
+
+
+def explain_text(report: StatementReport) -> str:
+    """The plans of a statement as trees, with change mode, event time, state and warnings."""
+    if report.analysis is None or not report.analysis.plans:
+        return f"{report.kind}: nothing to plan"
+    return "\n\n".join(plan_text(plan) for plan in report.analysis.plans)
+
+
+def plan_text(plan: LogicalPlan) -> str:
+    """One plan as a tree.
+
+    The first line is the output; below it stand the operators down to the sources, each with what it remembers.
+    """
+    lines: list[str] = []
+    _tree(plan.root, "", "", lines)
+    lines.append("")
+    lines.append(f"changes     {_MODES[plan.mode]}{_key(plan)}")
+    lines.append(f"runs        {'once, over bounded input' if plan.bounded else 'continuously, until it is stopped'}")
+    for scan in plan.scans():
+        if scan.event_time is not None and not scan.bounded:
+            lines.append(f"event time  {scan.relation}.{describe_event_time(scan.event_time)}")
+    lines.append(f"columns     {_columns(plan)}")
+    for state in _states(plan):
+        lines.append(f"state       {state}")
+    lines += [f"note        {text}" for text in plan.warnings]
+    return "\n".join(lines)
+
+
+def _key(plan: LogicalPlan) -> str:
+    if plan.mode is not Mode.UPSERT:
+        return ""
+    return f"; key ({', '.join(plan.root.key or ())})" if plan.root.key else "; one row"
+
+
+def _columns(plan: LogicalPlan) -> str:
+    return ", ".join(f"{field.name} {field.type or '?'}" for field in plan.columns)
+
+
+def _states(plan: LogicalPlan) -> list[str]:
+    found = []
+    for node in plan.nodes():
+        if node.state is not None:
+            bound = node.state.bound or "nothing bounds it: it grows for ever"
+            found.append(f"{node.label}: {node.state.keeps}; {bound}")
+    return found or ["none"]
+
+
+def _tree(node: Node, first: str, rest: str, lines: list[str]) -> None:
+    details = ", ".join(f"{name} {value}" if name not in _BARE else value for name, value in node.details().items())
+    lines.append(f"{first}{node.label}{'  ' + details if details else ''}{_flags(node)}")
+    last = len(node.inputs) - 1
+    for position, inner in enumerate(node.inputs):
+        end = position == last
+        _tree(inner, rest + ("└─ " if end else "├─ "), rest + ("   " if end else "│  "), lines)
+
+
+# Details whose value says what it is.
+_BARE = frozenset({"relation", "name", "columns", "condition", "expression", "operator"})
+
+
+def _flags(node: Node) -> str:
+    flags = []
+    if node.stateful:
+        flags.append("stateful")
+    if node.broadcast:
+        flags.append("broadcast")
+    if node.shuffles:
+        flags.append("shuffle")
+    return f"  [{', '.join(flags)}]" if flags else ""
+
+
+def explain_json(report: StatementReport) -> dict[str, Any]:
+    """The plans of a statement for tools: operators with `is_stateful`, `is_broadcast` and `requires_shuffle`."""
+    plans = report.analysis.plans if report.analysis is not None else ()
+    return {
+        "kind": report.kind,
+        "mode": report.mode,
+        "plans": [plan_json(plan) for plan in plans],
+        "notices": list(report.notices),
+    }
+
+
+def plan_json(plan: LogicalPlan) -> dict[str, Any]:
+    """One plan as plain values."""
+    numbers = {id(node): number for number, node in enumerate(plan.nodes())}
+    operators = [_operator(node, numbers) for node in plan.nodes()]
+    nodes = list(plan.nodes())
+    return {
+        "output": {"name": plan.root.target, "kind": plan.root.kind, "connector": plan.root.connector},
+        "mode": plan.mode.value,
+        "key": list(plan.root.key) if plan.root.key is not None else None,
+        "bounded": plan.bounded,
+        "emit": plan.emit.value.lower() if plan.emit is not None else None,
+        "columns": [_field(field) for field in plan.columns],
+        "operators": operators,
+        "summary": {
+            "sources": sum(1 for node in nodes if isinstance(node, Scan) and not node.bounded),
+            "windows": sum(1 for node in nodes if _windowed(node)),
+            "stateful": sum(1 for node in nodes if node.stateful),
+            "dimensions": sum(1 for node in nodes if isinstance(node, Join) and node.broadcast),
+            "operators": len(nodes),
+            "outputs": 1,
+        },
+        "warnings": list(plan.warnings),
+    }
+
+
+def _windowed(node: Node) -> bool:
+    return isinstance(node, WindowAssign) or (
+        isinstance(node, Aggregate) and node.window is not None and not _below(node)
+    )
+
+
+def _below(node: Node) -> bool:
+    """Whether the window of an aggregate is assigned by an operator of its own below it."""
+    inner = node.inputs[0]
+    while isinstance(inner, Project) or (not isinstance(inner, WindowAssign) and len(inner.inputs) == 1):
+        inner = inner.inputs[0]
+    return isinstance(inner, WindowAssign)
+
+
+def _operator(node: Node, numbers: dict[int, int]) -> dict[str, Any]:
+    return {
+        "id": numbers[id(node)],
+        "name": node.label,
+        "details": node.details(),
+        "inputs": [numbers[id(inner)] for inner in node.inputs],
+        "mode": node.mode.value,
+        "is_stateful": node.stateful,
+        "is_broadcast": node.broadcast,
+        "requires_shuffle": node.shuffles,
+        "state": {"keeps": node.state.keeps, "bound": node.state.bound} if node.state is not None else None,
+        "event_time": describe_event_time(node.event_time) if node.event_time is not None else None,
+        "columns": [_field(field) for field in node.visible],
+    }
+
+
+def _field(field: Any) -> dict[str, Any]:
+    return {
+        "name": field.name,
+        "type": str(field.type) if field.type is not None else None,
+        "nullable": field.nullable,
+        "event_time": field.event_time,
+    }

@@ -1,0 +1,345 @@
+"""Planning a FROM clause: relations, windows over relations, joins and unnesting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.errors import NotYetError, ResolutionError, UnsupportedError
+from penstock.plan.assign_windows import assign_window
+from penstock.plan.context import PlanContext, Relation
+from penstock.plan.joins import JoinRequest, Side, plan_join, written_condition
+from penstock.plan.leaves import as_leaf, carrier
+from penstock.plan.nodes import Node, Values
+from penstock.plan.relation import Field
+from penstock.plan.scans import read_table, renamed
+from penstock.plan.scope import Leaf, Scope, same_name
+from penstock.plan.trees import column
+from penstock.plan.unnest import plan_lateral, plan_unnest
+from penstock.plan.windows import WindowSpec
+from penstock.sql.nodes import SystemTime, WindowTable
+from penstock.sql.spans import span_of
+
+if TYPE_CHECKING:
+    from penstock.plan.expressions import ExpressionBinder
+
+
+_NAMELESS = "__subquery"
+
+
+@dataclass(slots=True)
+class Bound:
+    """A planned FROM clause: the operators so far, and the Spark clauses that go with them."""
+
+    node: Node
+    source: exp.Expr | None = None
+    joins: list[exp.Expr] = field(default_factory=list)
+    laterals: list[exp.Expr] = field(default_factory=list)
+    windows: dict[str, WindowSpec] = field(default_factory=dict)
+    pending: list[PendingJoin] = field(default_factory=list)
+    carrier: exp.Expr | None = None  # the column or window that carries the event time
+    anti: list[exp.Expr] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class PendingJoin:
+    """A join whose kind is known once WHERE is bound."""
+
+    right: Relation
+    leaf: Leaf
+    tree: exp.Expr
+    kind: str
+    condition: exp.Expr | None
+    written: exp.Join
+
+
+def plan_from(context: PlanContext, tree: exp.Select, scope: Scope, binder: ExpressionBinder) -> Bound:
+    """The FROM clause of a SELECT; every relation in it is added to the scope."""
+    from_ = tree.args.get("from_")
+    if not isinstance(from_, exp.From):
+        return Bound(Values(fields=(), bounded=True, rows=1))
+    first = from_.this
+    relation, leaf, source = _item(context, first, scope)
+    bound = Bound(relation.node, source)
+    _enter(bound, scope, leaf, relation, first)
+    bound.carrier = carrier(leaf)
+    for join in [*(first.args.get("joins") or []), *(tree.args.get("joins") or [])]:
+        _join(context, bound, join, scope, binder)
+    for lateral in tree.args.get("laterals") or []:
+        clause, bound.node = plan_lateral(bound.node, lateral, scope, binder)
+        bound.laterals.append(clause)
+    return bound
+
+
+def _item(context: PlanContext, item: exp.Expr, scope: Scope) -> tuple[Relation, Leaf, exp.Expr]:
+    alias = _alias(item)
+    if isinstance(item, exp.Table):
+        _refuse_table_clauses(item)
+        relation = read_table(context, item, alias)
+    elif isinstance(item, WindowTable):
+        relation = _window_table(context, item, scope)
+    elif isinstance(item, exp.Subquery) or isinstance(item, exp.Query):
+        context.depth += 1
+        inner = item.this if isinstance(item, exp.Subquery) else item
+        relation = context.bind_query(context, inner, scope.outer, None)
+        context.depth -= 1
+    elif isinstance(item, exp.Values):
+        relation = context.bind_query(context, item, None, None)
+    else:
+        raise ResolutionError("SYNTAX_ERROR", "this cannot stand in a FROM clause", span=span_of(item))
+    relation = _column_aliases(relation, item)
+    return relation, *as_leaf(relation, alias)
+
+
+def _alias(item: exp.Expr) -> str:
+    if item.alias:
+        return str(item.alias)
+    if isinstance(item, exp.Table):
+        return str(item.name)
+    if isinstance(item, WindowTable):
+        return _alias(item.this)
+    return _NAMELESS
+
+
+def _enter(bound: Bound, scope: Scope, leaf: Leaf, relation: Relation, item: exp.Expr) -> None:
+    if leaf.alias == _NAMELESS and any(other.alias == leaf.alias for other in scope.leaves):
+        raise ResolutionError(
+            "DUPLICATE_ALIAS",
+            "two subqueries of one FROM clause have no name",
+            hint="give each a name with AS",
+            span=span_of(item),
+        )
+    scope.add(leaf, span_of(item))
+    if relation.window is not None:
+        bound.windows[leaf.alias] = relation.window
+
+
+def _column_aliases(relation: Relation, item: exp.Expr) -> Relation:
+    alias = item.args.get("alias")
+    columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
+    if not columns:
+        return relation
+    visible = [entry for entry in relation.fields if not entry.hidden]
+    if len(columns) > len(visible) and not relation.open:
+        raise ResolutionError(
+            "COLUMN_COUNT_MISMATCH",
+            f'"{item.alias}" is given {len(columns)} column names and has {len(visible)} columns',
+            span=span_of(columns[0]),
+        )
+    return renamed(relation, [name.name for name in columns])
+
+
+def _refuse_table_clauses(table: exp.Table) -> None:
+    if table.args.get("sample") is not None:
+        raise UnsupportedError(
+            "UNSUPPORTED_CLAUSE",
+            "TABLESAMPLE has no repeatable meaning on a stream",
+            hint="filter on a hash of a column instead, for example WHERE pmod(hash(id), 100) < 10",
+            span=span_of(table),
+        )
+    for clause, word in (("pivots", "PIVOT"), ("version", "a table version"), ("changes", "CHANGES")):
+        if table.args.get(clause):
+            raise NotYetError("CLAUSE_NOT_YET", f"{word} is not there yet", span=span_of(table))
+
+
+def _window_table(context: PlanContext, item: WindowTable, scope: Scope) -> Relation:
+    inner = item.this
+    relation, leaf, _ = _item(context, inner, Scope(outer=scope.outer))
+    return assign_window(context, relation, leaf, item)
+
+
+# joins
+
+
+def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, binder: ExpressionBinder) -> None:
+    item = join.this
+    if isinstance(item, exp.Unnest | exp.Lateral):
+        left_join = join.side == "LEFT"
+        clause, bound.node = plan_unnest(context, bound.node, item, scope, binder, outer=left_join)
+        if isinstance(clause, exp.Join):
+            bound.joins.append(clause)
+        else:
+            bound.laterals.append(clause)
+        return
+    if join.args.get("method") or join.args.get("match_condition") is not None:
+        _refuse_method(join)
+    relation, leaf, tree = _item(context, item, scope)
+    left_leaves = list(scope.leaves)
+    _check_system_time(context, join, relation, scope, binder)
+    _enter(bound, scope, leaf, relation, item)
+    kind = _kind(join)
+    condition, merged = _condition(join, left_leaves, leaf, binder)
+    bound.pending.append(PendingJoin(relation, leaf, tree, kind, condition, join))
+    scope.merged.update(merged)
+
+
+def settle_joins(context: PlanContext, bound: Bound, scope: Scope, where: list[exp.Expr]) -> None:
+    """Decides what each join is, now that the conjuncts of WHERE are known, and writes its clause."""
+    done = [leaf for leaf in scope.leaves if all(leaf is not pending.leaf for pending in bound.pending)]
+    base = done[:1]
+    for pending in bound.pending:
+        left = Side(bound.node, base, {a: s for a, s in bound.windows.items() if any(b.alias == a for b in base)})
+        right = Side(
+            pending.right.node, [pending.leaf], {a: s for a, s in bound.windows.items() if a == pending.leaf.alias}
+        )
+        request = JoinRequest(
+            pending.kind,
+            pending.condition,
+            where,
+            written_condition(pending.written.args.get("on")) or _using_text(pending.written),
+            span_of(pending.written.this),
+        )
+        node, condition = plan_join(context, left, right, request)
+        bound.joins.append(_clause(node.kind, pending, condition, bound))
+        if left.node.bounded or node.kind == "right":
+            bound.carrier = carrier(pending.leaf)
+        if node.kind == "full" and not node.bounded:
+            bound.carrier = None
+        bound.node = replace(node, fields=_joined_fields(node.kind, bound.node.fields, pending.leaf.fields))
+        base = [*base, pending.leaf]
+
+
+def _joined_fields(kind: str, left: tuple[Field, ...], right: tuple[Field, ...]) -> tuple[Field, ...]:
+    if kind in ("semi", "anti"):
+        return left
+    nullable_left = kind in ("right", "full")
+    nullable_right = kind in ("left", "full")
+    first = tuple(replace(entry, nullable=entry.nullable or nullable_left) for entry in left)
+    return first + tuple(replace(entry, nullable=entry.nullable or nullable_right) for entry in right)
+
+
+def _clause(kind: str, pending: PendingJoin, condition: exp.Expr | None, bound: Bound) -> exp.Join:
+    if kind == "anti" and not bound.node.bounded and not pending.right.node.bounded:
+        # Spark has no anti join of streams: keep the left rows and filter those without a partner afterwards.
+        bound.anti.append(exp.Is(this=column(_marker(pending.leaf), pending.leaf.alias), expression=exp.Null()))
+        return exp.Join(this=pending.tree, side="LEFT", on=condition)
+    sides = {"left": "LEFT", "right": "RIGHT", "full": "FULL"}
+    if kind in ("semi", "anti"):
+        return exp.Join(this=pending.tree, side="LEFT", kind=kind.upper(), on=condition)
+    if kind == "cross":
+        return exp.Join(this=pending.tree, kind="CROSS")
+    return exp.Join(this=pending.tree, side=sides.get(kind), kind=None if kind in sides else "INNER", on=condition)
+
+
+def _marker(leaf: Leaf) -> str:
+    hidden = [entry.name for entry in leaf.fields if entry.hidden]
+    return hidden[0] if hidden else leaf.fields[0].name
+
+
+def _kind(join: exp.Join) -> str:
+    if join.args.get("kind") in ("SEMI", "ANTI"):
+        if join.side == "RIGHT":
+            raise UnsupportedError(
+                "UNSUPPORTED_CLAUSE",
+                f"RIGHT {join.kind} JOIN has no meaning here",
+                hint=f"swap the two relations and write LEFT {join.kind} JOIN",
+                span=span_of(join.this),
+            )
+        return str(join.kind).lower()
+    if join.side:
+        return str(join.side).lower()
+    if join.kind == "CROSS" or (join.args.get("on") is None and not join.args.get("using") and join.method != "NATURAL"):
+        return "cross"
+    return "inner"
+
+
+def _condition(
+    join: exp.Join, left: list[Leaf], right: Leaf, binder: ExpressionBinder
+) -> tuple[exp.Expr | None, dict[str, exp.Expr]]:
+    on = join.args.get("on")
+    if on is not None:
+        binder.aggregates_allowed = False
+        condition = binder.bind(on)
+        binder.aggregates_allowed = True
+        return condition, {}
+    names = [name.name if hasattr(name, "name") else str(name) for name in join.args.get("using") or []]
+    if join.method == "NATURAL":
+        names = [
+            entry.name
+            for entry in right.fields
+            if not entry.hidden and any(leaf.matching(entry.name, quoted=False) for leaf in left)
+        ]
+    return _using(names, left, right, join)
+
+
+def _using(
+    names: list[str], left: list[Leaf], right: Leaf, join: exp.Join
+) -> tuple[exp.Expr | None, dict[str, exp.Expr]]:
+    condition: exp.Expr | None = None
+    merged: dict[str, exp.Expr] = {}
+    for name in names:
+        owners = [(leaf, found) for leaf in left for found in leaf.matching(name, quoted=False)]
+        others = right.matching(name, quoted=False)
+        if not owners or not others:
+            raise ResolutionError(
+                "UNKNOWN_COLUMN", f'column "{name}" of USING is not in both relations', span=span_of(join.this)
+            )
+        first = column(owners[0][1].name, owners[0][0].alias)
+        second = column(others[0].name, right.alias)
+        equal = exp.EQ(this=first, expression=second)
+        condition = equal if condition is None else exp.And(this=condition, expression=equal)
+        shown = {"RIGHT": second, "FULL": exp.Coalesce(this=first.copy(), expressions=[second.copy()])}.get(join.side, first)
+        shown = shown.copy()
+        shown.meta["penstock_type"] = owners[0][1].type
+        merged[name.casefold()] = shown
+    return condition, merged
+
+
+def _using_text(join: exp.Join) -> str | None:
+    names = [getattr(name, "name", str(name)) for name in join.args.get("using") or []]
+    return f"USING ({', '.join(names)})" if names else None
+
+
+def _refuse_method(join: exp.Join) -> None:
+    if join.method == "ASOF" or join.args.get("match_condition") is not None:
+        error = NotYetError(
+            "VERSIONED_JOIN",
+            "ASOF joins are not there yet",
+            hint="join a dimension table for the latest version, or bound both event times with BETWEEN",
+            span=span_of(join.this),
+        )
+        error.mode = "retract"
+        raise error
+    if join.method != "NATURAL":
+        raise UnsupportedError(
+            "UNSUPPORTED_CLAUSE", f"{join.method} JOIN has no meaning here", span=span_of(join.this)
+        )
+
+
+def _check_system_time(
+    context: PlanContext, join: exp.Join, relation: Relation, scope: Scope, binder: ExpressionBinder
+) -> None:
+    system_time = join.this.args.get("system_time") if isinstance(join.this, exp.Table) else None
+    if not isinstance(system_time, SystemTime):
+        return
+    if _is_processing_time(system_time.this, scope):
+        if relation.node.bounded or relation.open:
+            return
+        what = "a stream has no version of its own to look up"
+    else:
+        binder.bind(system_time.this)
+        what = "joins as of an event time are not there yet"
+    error = NotYetError(
+        "VERSIONED_JOIN",
+        what,
+        hint="join a dimension table as of PROCTIME(): each batch sees its latest version",
+        span=span_of(system_time) or span_of(join.this),
+    )
+    error.mode = "append"
+    raise error
+
+
+def _is_processing_time(node: exp.Expr, scope: Scope) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return node.name.casefold() in ("proctime", "now", "current_timestamp")
+    if isinstance(node, exp.CurrentTimestamp):
+        return True
+    if isinstance(node, exp.Column):
+        found = scope.resolve(node)
+        if found.leaf is not None and found.leaf.open:
+            return same_name(node.name, "proc_time", quoted=False) or "proc" in node.name.casefold()
+        return found.field.processing_time
+    return False
+

@@ -1,0 +1,306 @@
+"""GROUP BY: its keys, its window, and how the groups change over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.errors import NotYetError, ResolutionError, UnsupportedError
+from penstock.plan.event_times import window_time
+from penstock.plan.expressions import ExpressionBinder, WindowBinding
+from penstock.plan.nodes import Aggregate, Node
+from penstock.plan.relation import WINDOW_COLUMN, Mode, State
+from penstock.plan.rules.group_by_references import alias_of
+from penstock.plan.trees import aggregate_text, column, nondeterministic_call, nondeterministic_name
+from penstock.plan.windows import refuse_session_changes, spark_window, window_spec
+from penstock.sql.format import format_tree
+from penstock.sql.nodes import WindowCall, WindowPart
+from penstock.sql.spans import span_of
+from penstock.sql.statements import Emit
+
+if TYPE_CHECKING:
+    from penstock.errors import Span
+    from penstock.plan.context import PlanContext
+    from penstock.plan.from_clause import Bound
+    from penstock.plan.scope import Scope
+
+_SETS = (exp.GroupingSets, exp.Cube, exp.Rollup)
+
+
+@dataclass(slots=True)
+class Grouping:
+    """The bound GROUP BY of a SELECT. The bounds of a window are one key: the window."""
+
+    keys: list[exp.Expr] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    window: WindowBinding | None = None
+    sets: list[exp.Expr] = field(default_factory=list)  # bound GROUPING SETS, ROLLUP and CUBE
+    grouped: bool = True  # false: aggregates without GROUP BY, one row for everything
+    set_keys: list[exp.Expr] = field(default_factory=list)
+    set_span: Span | None = None
+
+    @classmethod
+    def whole(cls) -> Grouping:
+        """Aggregates over the whole input."""
+        return cls(grouped=False)
+
+    def clause(self) -> exp.Group | None:
+        """The GROUP BY for Spark."""
+        if not self.grouped:
+            return None
+        return exp.Group(expressions=[key.copy() for key in [*self.keys, *self.sets]])
+
+    def operator(
+        self, context: PlanContext, written: exp.Select, node: Node, texts: tuple[str, ...], trees: list[exp.Expr]
+    ) -> Node:
+        """The aggregate over `node`, with its change mode and its state."""
+        spec = self.window.spec if self.window is not None else None
+        arguments = {
+            "fields": (),
+            "inputs": (node,),
+            "group_by": tuple(self.texts),
+            "aggregates": texts,
+            "window": spec,
+            "grouping_sets": bool(self.sets),
+        }
+        if node.bounded:
+            return Aggregate(**arguments, bounded=True, emit=None)  # type: ignore[arg-type]
+        if node.mode is not Mode.APPEND:
+            raise _updating_aggregate(written)
+        emit = self._emit(context, written)
+        mode = Mode.APPEND if emit is Emit.FINAL else Mode.UPSERT
+        if mode is Mode.UPSERT:
+            self._refuse_updating(written, trees)
+        return Aggregate(
+            **arguments,  # type: ignore[arg-type]
+            mode=mode,
+            event_time=node.event_time,
+            state=self._state(node, emit),
+            emit=emit,
+        )
+
+    def _emit(self, context: PlanContext, written: exp.Select) -> Emit:
+        asked = context.emit if context.depth == 0 else None
+        if self.window is None:
+            if asked is Emit.FINAL:
+                raise UnsupportedError(
+                    "UNSUPPORTED_CLAUSE",
+                    "EMIT FINAL needs a window: without one a group is never finished",
+                    hint="group by a window, for example TUMBLE(ts, INTERVAL '1' MINUTE), or write EMIT CHANGES",
+                    span=span_of(written.args["group"]) if written.args.get("group") else span_of(written),
+                )
+            return Emit.CHANGES
+        if asked is None:
+            asked = Emit.CHANGES if context.settings.emit_changes_always else Emit.FINAL
+        if asked is Emit.CHANGES and self.window.spec.kind == "SESSION":
+            raise refuse_session_changes(span_of(self.window.written) if self.window.written is not None else None)
+        return asked
+
+    def _refuse_updating(self, written: exp.Select, trees: list[exp.Expr]) -> None:
+        if self.sets:
+            error = NotYetError(
+                "CLAUSE_NOT_YET",
+                "grouping sets without a window that closes are not there yet",
+                hint="add a window to the GROUP BY, or write one query for each set",
+                span=self.set_span or span_of(written.args["group"]),
+            )
+            error.mode = Mode.UPSERT.value
+            raise error
+        for tree in trees:
+            for node in tree.walk():
+                if aggregate_text(node) is not None and node.find(exp.Distinct) is not None:
+                    raise _updating_distinct(node)
+
+    def _state(self, node: Node, emit: Emit) -> State:
+        per = ", ".join(self.texts)
+        if self.window is not None:
+            bound = "dropped when the watermark passes the end of the window"
+            return State(f"one row for each group ({per}) of an open window", bound)
+        if not self.keys:
+            return State("one row", "a single group")
+        del node, emit
+        return State(f"one row for each group ({per})", None)
+
+
+def plan_grouping(
+    context: PlanContext, written: exp.Select, bound: Bound, scope: Scope, binder: ExpressionBinder
+) -> Grouping | None:
+    """The bound GROUP BY, or None where there is none."""
+    group = written.args.get("group")
+    if not isinstance(group, exp.Group):
+        return None
+    if group.args.get("all") or group.args.get("totals"):
+        raise NotYetError("CLAUSE_NOT_YET", "GROUP BY ALL is not there yet", hint="name the keys", span=span_of(group))
+    keys = [_meant(written, key, scope) for key in group.expressions if not isinstance(key, _SETS)]
+    sets = [key for key in group.expressions if isinstance(key, _SETS)]
+    nested = [inner for entry in sets for inner in _leaves(entry)]
+    grouping = Grouping()
+    binder.aggregates_allowed = False
+    try:
+        grouping.window = _window(context, [*keys, *nested], bound, scope)
+        binder.window = grouping.window
+        for key in keys:
+            _add_key(grouping, binder, key, bound)
+        for entry in sets:
+            grouping.sets.append(_bind_set(grouping, binder, entry))
+            grouping.set_span = grouping.set_span or span_of(entry)
+    finally:
+        binder.aggregates_allowed = True
+    return grouping
+
+
+def _meant(written: exp.Select, key: exp.Expr, scope: Scope) -> exp.Expr:
+    """A key that is an output name and no column of the input is the expression of that name."""
+    if isinstance(key, exp.Paren):
+        return _meant(written, key.this, scope)
+    if isinstance(key, exp.Column) and scope.find(key) is None:
+        found = alias_of(written, key)
+        if found is not None:
+            return found
+    return key
+
+
+def _leaves(entry: exp.Expr) -> list[exp.Expr]:
+    if isinstance(entry, exp.GroupingSets | exp.Cube | exp.Rollup | exp.Tuple):
+        return [leaf for inner in entry.expressions for leaf in _leaves(inner)]
+    if isinstance(entry, exp.Paren):
+        return _leaves(entry.this)
+    return [entry]
+
+
+def _window(context: PlanContext, keys: list[exp.Expr], bound: Bound, scope: Scope) -> WindowBinding | None:
+    found: list[tuple[exp.Expr, WindowBinding]] = []
+    for key in keys:
+        call = key.this if isinstance(key, WindowPart) else key
+        if isinstance(call, WindowCall):
+            span = span_of(key)
+            spec = window_spec(call, span)
+            time, _ = window_time(context, bound.node, scope, call.args.get("time"), span)
+            found.append((key, WindowBinding(spec, spark_window(spec, time), call)))
+        elif isinstance(key, exp.Column):
+            binding = _of_relation(key, bound, scope)
+            if binding is not None:
+                found.append((key, binding))
+    if not found:
+        return None
+    first_key, first = found[0]
+    for key, other in found[1:]:
+        if other.spec != first.spec or (other.tree != first.tree and (first.written is not None or other.written is not None)):
+            raise ResolutionError(
+                "MULTIPLE_WINDOWS",
+                f"one GROUP BY has two windows, {first.spec} by {format_tree(first_key)} and {other.spec} by {format_tree(key)}",
+                hint="group by one window and join or union the results",
+                span=span_of(key),
+            )
+    return first
+
+
+def _of_relation(key: exp.Column, bound: Bound, scope: Scope) -> WindowBinding | None:
+    resolved = scope.find(key)
+    if resolved is None or resolved.leaf is None or resolved.leaf.alias not in bound.windows:
+        return None
+    if resolved.field.part not in ("start", "end", "time") and not resolved.field.window:
+        return None
+    alias = resolved.leaf.alias
+    end = resolved.leaf.window_end
+    return WindowBinding(bound.windows[alias], column(WINDOW_COLUMN, alias), None, end)
+
+
+def _add_key(grouping: Grouping, binder: ExpressionBinder, key: exp.Expr, bound: Bound) -> None:
+    text = format_tree(key)
+    tree = _key_tree(grouping, binder, key)
+    _check_deterministic(tree, key, bound)
+    grouping.texts.append(text)
+    if tree not in grouping.keys:
+        grouping.keys.append(tree)
+    window = grouping.window
+    if window is not None and tree == window.tree and window.end is not None and window.end not in grouping.keys:
+        grouping.keys.append(window.end.copy())
+
+
+def _key_tree(grouping: Grouping, binder: ExpressionBinder, key: exp.Expr) -> exp.Expr:
+    tree = binder.bind(key)
+    window = grouping.window
+    if window is not None and _bound_of(tree, window):
+        return window.tree.copy()
+    return tree
+
+
+def _bound_of(tree: exp.Expr, window: WindowBinding) -> bool:
+    from penstock.plan.scope import window_bound
+
+    return tree == window.tree or any(
+        tree == window_bound(window.tree.copy(), part, window.end) for part in ("start", "end", "time")
+    )
+
+
+def _check_deterministic(tree: exp.Expr, key: exp.Expr, bound: Bound) -> None:
+    found = nondeterministic_call(tree)
+    if found is not None and not bound.node.bounded:
+        raise UnsupportedError(
+            "NONDETERMINISTIC_KEY",
+            f"{nondeterministic_name(found)} differs each time it is computed and cannot be a grouping key",
+            hint="group by a column, or by a function of columns",
+            span=span_of(key),
+        )
+
+
+def _bind_set(grouping: Grouping, binder: ExpressionBinder, entry: exp.Expr) -> exp.Expr:
+    if isinstance(entry, exp.GroupingSets | exp.Cube | exp.Rollup | exp.Tuple):
+        inner: list[exp.Expr] = []
+        for part in entry.expressions:
+            bound = _bind_set(grouping, binder, part)
+            if bound not in inner:
+                inner.append(bound)
+        return type(entry)(expressions=inner)
+    if isinstance(entry, exp.Paren):
+        return exp.Paren(this=_bind_set(grouping, binder, entry.this))
+    tree = _key_tree(grouping, binder, entry)
+    grouping.texts.append(format_tree(entry))
+    grouping.set_keys.append(tree)
+    return tree.copy()
+
+
+def check_grouped(grouping: Grouping, tree: exp.Expr) -> None:
+    """Every column of an output must be grouped or inside an aggregate."""
+    keys = [*grouping.keys, *grouping.set_keys]
+    _check(keys, tree)
+
+
+def _check(keys: list[exp.Expr], node: exp.Expr) -> None:
+    if node in keys or aggregate_text(node) is not None or isinstance(node, exp.Subquery):
+        return
+    if isinstance(node, exp.Column):
+        raise ResolutionError(
+            "NOT_GROUPED",
+            f'column "{node.name}" is neither in the GROUP BY nor inside an aggregate',
+            hint=f"add it to the GROUP BY, or aggregate it, for example with MAX({node.name})",
+            span=span_of(node),
+        )
+    for inner in node.iter_expressions():
+        _check(keys, inner)
+
+
+def _updating_aggregate(written: exp.Select) -> NotYetError:
+    group = written.args.get("group")
+    error = NotYetError(
+        "UPDATING_AGGREGATE",
+        "an aggregate over rows that change is not there yet",
+        hint="give the inner aggregate a window that closes (EMIT FINAL), or store it as a view and query the view",
+        span=(span_of(group) if group is not None else None) or span_of(written),
+    )
+    error.mode = Mode.UPSERT.value
+    return error
+
+
+def _updating_distinct(node: exp.Expr) -> NotYetError:
+    error = NotYetError(
+        "UPDATING_DISTINCT",
+        f"{aggregate_text(node)} without a window that closes is not there yet",
+        hint="group by a window, or use APPROX_COUNT_DISTINCT",
+        span=span_of(node),
+    )
+    error.mode = Mode.UPSERT.value
+    return error

@@ -1,0 +1,263 @@
+"""What kind of join a join is: with a dimension, within a window, within a time bound, or for ever."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.errors import NotYetError, ResolutionError, UnsupportedError
+from penstock.plan.nodes import Join, Node
+from penstock.plan.relation import WINDOW_COLUMN, Mode, State
+from penstock.plan.time_bounds import TimeBounds, time_bounds
+from penstock.plan.trees import column, nondeterministic_call, nondeterministic_name
+from penstock.plan.windows import duration_words
+from penstock.sql.format import format_tree
+from penstock.sql.spans import span_of
+
+if TYPE_CHECKING:
+    from penstock.errors import Span
+    from penstock.plan.context import PlanContext
+    from penstock.plan.scope import Leaf
+    from penstock.plan.windows import WindowSpec
+
+
+@dataclass(slots=True)
+class Side:
+    """One side of a join: what was planned so far, and the relations in it."""
+
+    node: Node
+    leaves: list[Leaf]
+    windows: dict[str, WindowSpec]  # alias -> window of its rows
+
+    @property
+    def aliases(self) -> set[str]:
+        return {leaf.alias for leaf in self.leaves}
+
+    @property
+    def times(self) -> set[tuple[str, str]]:
+        return {(leaf.alias, entry.name) for leaf in self.leaves for entry in leaf.fields if entry.event_time}
+
+
+@dataclass(slots=True)
+class JoinRequest:
+    """A join as written: kind, bound condition, and the conjuncts of WHERE that an inner join may use too."""
+
+    kind: str
+    condition: exp.Expr | None
+    where: list[exp.Expr]
+    written: str | None
+    span: Span | None
+    versioned: bool = False
+
+    @property
+    def conjuncts(self) -> list[exp.Expr]:
+        own = list(conjuncts_of(self.condition)) if self.condition is not None else []
+        return own + (self.where if self.kind in ("inner", "cross") else [])
+
+
+def conjuncts_of(condition: exp.Expr) -> list[exp.Expr]:
+    """The parts of a condition that all must hold."""
+    if isinstance(condition, exp.Paren):
+        return conjuncts_of(condition.this)
+    if isinstance(condition, exp.And):
+        return conjuncts_of(condition.this) + conjuncts_of(condition.expression)
+    return [condition]
+
+
+def plan_join(context: PlanContext, left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp.Expr | None]:
+    """The join node and the condition Spark is given."""
+    if left.node.bounded and right.node.bounded:
+        return _node(left, right, request, strategy="batch", bounded=True), request.condition
+    _check_keys(request)
+    if left.node.bounded or right.node.bounded:
+        return _dimension(left, right, request)
+    return _streams(context, left, right, request)
+
+
+def _node(left: Side, right: Side, request: JoinRequest, **known: object) -> Join:
+    fields = left.node.fields if request.kind in ("semi", "anti") else left.node.fields + right.node.fields
+    carrier = right if request.kind == "right" or left.node.bounded else left
+    arguments: dict[str, object] = {
+        "fields": fields,
+        "inputs": (left.node, right.node),
+        "event_time": None if request.kind == "full" else carrier.node.event_time,
+        "kind": request.kind,
+        "condition": request.written,
+    }
+    arguments.update(known)
+    return Join(**arguments)  # type: ignore[arg-type]
+
+
+def _check_keys(request: JoinRequest) -> None:
+    for conjunct in request.conjuncts:
+        found = nondeterministic_call(conjunct)
+        if found is not None and isinstance(conjunct, exp.EQ):
+            raise UnsupportedError(
+                "NONDETERMINISTIC_KEY",
+                f"{nondeterministic_name(found)} differs each time it is computed and cannot be a join key",
+                hint="compute the value where the row is produced and join on its column",
+                span=span_of(found) or request.span,
+            )
+
+
+def _dimension(left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp.Expr | None]:
+    stream = right if left.node.bounded else left
+    if request.kind == "full" or (request.kind == "left" and stream is right) or (request.kind == "right" and stream is left):
+        raise _updating(
+            f"a {request.kind} join that keeps the rows of a bounded table beside a stream changes over time",
+            "keep the rows of the stream instead: put the stream on the other side, or use an inner join",
+            request.span,
+        )
+    if request.kind in ("semi", "anti") and stream is right:
+        raise _updating(
+            f"a {request.kind} join of a bounded table with a stream changes over time",
+            "put the stream on the left side",
+            request.span,
+        )
+    if stream.node.mode is not Mode.APPEND:
+        raise _updating(
+            "a join of rows that change is not there yet",
+            "join the stream first and aggregate afterwards",
+            request.span,
+        )
+    return _node(left, right, request, strategy="broadcast"), request.condition
+
+
+def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp.Expr | None]:
+    for side in (left, right):
+        if side.node.mode is not Mode.APPEND:
+            raise _updating(
+                "a join of rows that change is not there yet",
+                "join the streams first and aggregate afterwards",
+                request.span,
+            )
+    window = _window_join(left, right, request)
+    if window is not None:
+        return window
+    equalities = [conjunct for conjunct in request.conjuncts if _connects(conjunct, left, right)]
+    if not equalities and not _open(left, right):
+        raise UnsupportedError(
+            "UNBOUNDED_CROSS_JOIN",
+            "a join of two streams needs an equality between them",
+            hint="add one to the ON clause, for example a.key = b.key; a window or time bound alone does not tell rows apart",
+            span=request.span,
+        )
+    bounds = time_bounds(request.conjuncts, left.times, right.times)
+    if bounds.complete:
+        return _interval(left, right, request, bounds)
+    if request.kind not in ("inner", "cross"):
+        missing = "one bound" if bounds != TimeBounds() else "a bound"
+        raise _updating(
+            f"a {request.kind} join of two streams without {missing} on their event times changes over time",
+            "add a bound on both event times, such as a.ts BETWEEN b.ts - INTERVAL '1' HOUR AND b.ts + INTERVAL '1' HOUR",
+            request.span,
+        )
+    context.warn(
+        "the join of "
+        + " with ".join(", ".join(f'"{leaf.alias}"' for leaf in side.leaves) for side in (left, right))
+        + " keeps every row of both streams for ever; bound their event times to let go of old rows"
+    )
+    state = State("every row of both streams", None)
+    on = _and(equalities) if request.condition is None else request.condition
+    return _node(left, right, request, kind="inner", strategy="stream", state=state), on
+
+
+def _window_join(left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp.Expr | None] | None:
+    """L.window_start = R.window_start AND L.window_end = R.window_end: equality of the windows themselves."""
+    for first in left.windows:
+        for second in right.windows:
+            used = [c for c in request.conjuncts if _same_bound(c, first, second)]
+            if not used:
+                continue
+            if left.windows[first] != right.windows[second]:
+                raise ResolutionError(
+                    "WINDOW_MISMATCH",
+                    f'the windows of "{first}", {left.windows[first]}, and "{second}", {right.windows[second]}, differ',
+                    hint="join relations of the same window",
+                    span=span_of(used[0]) or request.span,
+                )
+            rest = [c for c in conjuncts_of(request.condition) if c not in used] if request.condition is not None else []
+            same = exp.EQ(this=column(WINDOW_COLUMN, first), expression=column(WINDOW_COLUMN, second))
+            spec = left.windows[first]
+            state = State("the rows of open windows of both sides", "dropped when the window closes")
+            node = _node(
+                left, right, request,
+                kind="inner" if request.kind == "cross" else request.kind,
+                strategy="stream", window=spec, state=state,
+            )  # fmt: skip
+            return node, _and([same, *rest])
+    return None
+
+
+def _interval(left: Side, right: Side, request: JoinRequest, bounds: TimeBounds) -> tuple[Join, exp.Expr | None]:
+    first = ".".join(sorted(left.times)[0])
+    second = ".".join(sorted(right.times)[0])
+    low, high = bounds.low_us or 0, bounds.high_us or 0
+    if low > high:
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"the bounds of the join leave no time: {bounds.words(first, second)}",
+            span=request.span,
+        )
+    kept = duration_words(max(abs(low), abs(high)))
+    state = State("rows of both sides that may still match", f"rows older than the bound ({kept}) and the watermark are dropped")
+    on = request.condition if request.condition is not None else _and(request.conjuncts)
+    node = _node(
+        left, right, request,
+        kind="inner" if request.kind == "cross" else request.kind,
+        strategy="stream", time_bound=bounds.words(first, second), state=state,
+    )  # fmt: skip
+    return node, on
+
+
+def _connects(conjunct: exp.Expr, left: Side, right: Side) -> bool:
+    if not isinstance(conjunct, exp.EQ | exp.NullSafeEQ):
+        return False
+    first = {found.table for found in conjunct.this.find_all(exp.Column)}
+    second = {found.table for found in conjunct.expression.find_all(exp.Column)}
+    if not first or not second:
+        return False
+    return (first <= left.aliases and second <= right.aliases) or (first <= right.aliases and second <= left.aliases)
+
+
+def _open(left: Side, right: Side) -> bool:
+    return any(leaf.open for leaf in (*left.leaves, *right.leaves))
+
+
+def _same_bound(conjunct: exp.Expr, first: str, second: str) -> bool:
+    if not isinstance(conjunct, exp.EQ):
+        return False
+    one, other = _bound_of(conjunct.this), _bound_of(conjunct.expression)
+    if one is None or other is None or one[1] != other[1]:
+        return False
+    return {one[0], other[0]} == {first, second}
+
+
+def _bound_of(node: exp.Expr) -> tuple[str, str] | None:
+    if isinstance(node, exp.Column) and node.name == WINDOW_COLUMN:
+        return node.table, "window"
+    if isinstance(node, exp.Dot) and isinstance(node.this, exp.Column) and node.this.name == WINDOW_COLUMN:
+        return node.this.table, node.expression.name
+    return None
+
+
+def _and(conditions: list[exp.Expr]) -> exp.Expr | None:
+    if not conditions:
+        return None
+    result = conditions[0].copy()
+    for condition in conditions[1:]:
+        result = exp.And(this=result, expression=condition.copy())
+    return result
+
+
+def _updating(message: str, hint: str, span: Span | None) -> NotYetError:
+    error = NotYetError("UPDATING_JOIN", message, hint=hint, span=span)
+    error.mode = Mode.RETRACT.value
+    return error
+
+
+def written_condition(condition: exp.Expr | None) -> str | None:
+    """A condition as the user wrote it, for EXPLAIN."""
+    return format_tree(condition) if condition is not None else None

@@ -1,0 +1,48 @@
+"""A planned statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from penstock.plan.nodes import Node, Output, Scan
+from penstock.plan.relation import Field, Mode
+from penstock.sql.statements import Emit
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalPlan:
+    """What a query does: its operators from the output down, and the tree of the text that Spark runs."""
+
+    root: Output
+    spark: exp.Query
+    emit: Emit | None
+    warnings: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+
+    @property
+    def mode(self) -> Mode:
+        return self.root.mode
+
+    @property
+    def bounded(self) -> bool:
+        return self.root.bounded
+
+    @property
+    def columns(self) -> tuple[Field, ...]:
+        return self.root.visible
+
+    def nodes(self) -> Iterator[Node]:
+        """All operators, the output first."""
+        pending: list[Node] = [self.root]
+        while pending:
+            node = pending.pop()
+            yield node
+            pending.extend(reversed(node.inputs))
+
+    def scans(self) -> tuple[Scan, ...]:
+        """The relations that are read."""
+        return tuple(node for node in self.nodes() if isinstance(node, Scan))

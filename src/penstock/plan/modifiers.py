@@ -1,0 +1,151 @@
+"""DISTINCT, ORDER BY, LIMIT and OFFSET."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.errors import NotYetError, ResolutionError
+from penstock.plan.context import PlanContext, Relation
+from penstock.plan.nodes import Deduplicate, Limit, Sort
+from penstock.plan.relation import Mode, State
+from penstock.plan.scope import same_name
+from penstock.plan.trees import column
+from penstock.sql.format import format_tree
+from penstock.sql.spans import span_of
+
+if TYPE_CHECKING:
+    from penstock.plan.expressions import ExpressionBinder
+    from penstock.plan.scope import Scope
+
+
+def plan_modifiers(
+    context: PlanContext, written: exp.Expr, relation: Relation, scope: Scope | None, binder: ExpressionBinder | None
+) -> Relation:
+    """The relation with what stands behind its SELECT list."""
+    del context
+    if isinstance(written.args.get("distinct"), exp.Distinct) and isinstance(written, exp.Select):
+        _distinct(written, relation)
+    order = written.args.get("order")
+    if isinstance(order, exp.Order):
+        _order(order, written, relation, scope, binder)
+    offset = written.args.get("offset")
+    limit = written.args.get("limit")
+    if isinstance(offset, exp.Offset):
+        if not relation.node.bounded:
+            raise _top_n("OFFSET on a stream is not there yet", offset)
+        relation.tree.set("offset", exp.Offset(expression=_count(offset.expression, "OFFSET")))
+    if isinstance(limit, exp.Limit):
+        _limit(limit, relation)
+    return relation
+
+
+def _distinct(written: exp.Select, relation: Relation) -> None:
+    node = relation.node
+    state = None
+    if not node.bounded:
+        kept = any(entry.event_time or entry.part is not None or entry.window for entry in node.visible)
+        if node.mode is not Mode.APPEND or not (kept or relation.open):
+            error = NotYetError(
+                "UPDATING_DISTINCT",
+                "SELECT DISTINCT over a stream without its event time is not there yet",
+                hint="select the event-time column or the bounds of a window too, so that old rows can be forgotten",
+                span=span_of(written.expressions[0]) if written.expressions else span_of(written),
+            )
+            error.mode = Mode.APPEND.value
+            raise error
+        state = State("one row for each combination of values", "dropped when the watermark passes its event time")
+    relation.node = Deduplicate(
+        fields=node.fields,
+        inputs=(node,),
+        event_time=node.event_time,
+        bounded=node.bounded,
+        state=state,
+    )
+    relation.tree.set("distinct", exp.Distinct())
+
+
+def _order(
+    order: exp.Order, written: exp.Expr, relation: Relation, scope: Scope | None, binder: ExpressionBinder | None
+) -> None:
+    node = relation.node
+    if not node.bounded:
+        if relation.open:
+            return
+        raise _top_n("ORDER BY on a stream, whose rows never end, is not there yet", order)
+    terms = [_term(entry, written, relation, scope, binder) for entry in order.expressions]
+    relation.tree.set("order", exp.Order(expressions=terms))
+    relation.node = Sort(
+        fields=node.fields,
+        inputs=(node,),
+        bounded=True,
+        order_by=tuple(format_tree(entry) for entry in order.expressions),
+    )
+
+
+def _term(
+    entry: exp.Expr, written: exp.Expr, relation: Relation, scope: Scope | None, binder: ExpressionBinder | None
+) -> exp.Ordered:
+    inner = entry.this if isinstance(entry, exp.Ordered) else entry
+    flags = {key: entry.args.get(key) for key in ("desc", "nulls_first")} if isinstance(entry, exp.Ordered) else {}
+    visible = relation.node.visible
+    if isinstance(inner, exp.Literal) and not inner.is_string:
+        position = int(inner.this) if str(inner.this).isdigit() else 0
+        if not 1 <= position <= len(visible):
+            raise ResolutionError(
+                "INVALID_ARGUMENT",
+                f"ORDER BY {inner.this} is not a position of the SELECT list, which has {len(visible)}",
+                span=span_of(inner),
+            )
+        return exp.Ordered(this=column(visible[position - 1].name), **flags)
+    if isinstance(inner, exp.Column) and inner.args.get("table") is None:
+        for field in visible:
+            if same_name(field.name, inner.name, quoted=bool(inner.this.quoted)):
+                return exp.Ordered(this=column(field.name), **flags)
+    if binder is None or isinstance(relation.node, Deduplicate):
+        raise ResolutionError(
+            "UNKNOWN_COLUMN",
+            f"ORDER BY {format_tree(inner)} is not a column of the result",
+            hint="add it to the SELECT list",
+            span=span_of(inner),
+        )
+    del scope, written
+    return exp.Ordered(this=binder.bind(inner), **flags)
+
+
+def _limit(limit: exp.Limit, relation: Relation) -> None:
+    node = relation.node
+    count = _count(limit.expression, "LIMIT")
+    if not node.bounded and node.mode is not Mode.APPEND:
+        raise _top_n("LIMIT over rows that change is not there yet", limit)
+    relation.tree.set("limit", exp.Limit(expression=count))
+    relation.node = Limit(
+        fields=node.fields,
+        inputs=(node,),
+        event_time=node.event_time,
+        bounded=node.bounded,
+        state=None if node.bounded else State("the number of rows so far", "a single number"),
+        limit=str(count.this),
+    )
+
+
+def _count(expression: exp.Expr | None, word: str) -> exp.Literal:
+    if isinstance(expression, exp.Literal) and not expression.is_string and str(expression.this).isdigit():
+        return exp.Literal(this=str(int(expression.this)), is_string=False)
+    raise ResolutionError(
+        "INVALID_ARGUMENT",
+        f"{word} needs a whole number",
+        span=span_of(expression) if expression is not None else None,
+    )
+
+
+def _top_n(message: str, node: exp.Expr) -> NotYetError:
+    error = NotYetError(
+        "UPDATING_TOP_N",
+        message,
+        hint="store the result as a materialized view and order or limit it when you read it",
+        span=span_of(node),
+    )
+    error.mode = Mode.RETRACT.value
+    return error

@@ -1,0 +1,317 @@
+"""The logical plan: one frozen value for each operator, from the result down to the sources.
+
+A node says what happens, for `EXPLAIN` and for the checks; the text that Spark runs is made beside it from the bound
+tree. Expressions stand in nodes as canonical SQL text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.plan.relation import EventTime, Field, Mode, State
+from penstock.plan.windows import WindowSpec
+from penstock.sql.statements import Emit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """The root of all operators, and what each knows of its output."""
+
+    fields: tuple[Field, ...]
+    inputs: tuple[Node, ...] = ()
+    mode: Mode = Mode.APPEND
+    key: tuple[str, ...] | None = None
+    event_time: EventTime | None = None
+    bounded: bool = False
+    state: State | None = None
+
+    @property
+    def label(self) -> str:
+        """The operator's name in EXPLAIN."""
+        return type(self).__name__
+
+    @property
+    def stateful(self) -> bool:
+        return self.state is not None
+
+    @property
+    def broadcast(self) -> bool:
+        return False
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether rows move between tasks."""
+        return False
+
+    def details(self) -> dict[str, str]:
+        """What EXPLAIN prints behind the label, in order."""
+        return {}
+
+    @property
+    def visible(self) -> tuple[Field, ...]:
+        """The columns a user can see."""
+        return tuple(field for field in self.fields if not field.hidden)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan(Node):
+    """Reads a stream, table, dimension, view or system table."""
+
+    relation: str
+    kind: Literal["stream", "table", "dimension", "materialized view", "system table", "unknown"]
+    alias: str
+    connector: str | None = None
+    columns_read: tuple[str, ...] = ()
+
+    def details(self) -> dict[str, str]:
+        found = {"relation": self.relation, "kind": self.kind}
+        if self.alias != self.relation:
+            found["as"] = self.alias
+        if self.connector:
+            found["connector"] = self.connector
+        if self.event_time is not None:
+            found["event time"] = describe_event_time(self.event_time)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values(Node):
+    """Rows written in the statement."""
+
+    rows: int
+
+    def details(self) -> dict[str, str]:
+        return {"rows": str(self.rows)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowAssign(Node):
+    """Puts every row into its windows."""
+
+    window: WindowSpec
+
+    @property
+    def label(self) -> str:
+        return "Window"
+
+    def details(self) -> dict[str, str]:
+        return {"window": str(self.window)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter(Node):
+    """Keeps the rows for which a condition holds."""
+
+    condition: str
+
+    def details(self) -> dict[str, str]:
+        return {"condition": self.condition}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project(Node):
+    """Computes the columns of a SELECT list."""
+
+    columns: tuple[str, ...]
+
+    def details(self) -> dict[str, str]:
+        return {"columns": ", ".join(self.columns)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unnest(Node):
+    """Turns the elements of an array or map, or a lateral function, into rows."""
+
+    expression: str
+
+    def details(self) -> dict[str, str]:
+        return {"expression": self.expression}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate(Node):
+    """Groups rows and aggregates each group."""
+
+    group_by: tuple[str, ...]
+    aggregates: tuple[str, ...]
+    window: WindowSpec | None
+    emit: Emit | None
+    grouping_sets: bool = False
+
+    @property
+    def shuffles(self) -> bool:
+        return True
+
+    def details(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        if self.group_by:
+            found["group by"] = ", ".join(self.group_by)
+        if self.grouping_sets:
+            found["grouping sets"] = "yes"
+        if self.window is not None:
+            found["window"] = str(self.window)
+        if self.aggregates:
+            found["aggregates"] = ", ".join(self.aggregates)
+        if self.emit is not None:
+            found["emit"] = self.emit.value.lower()
+        return found
+
+
+JoinStrategy = Literal["broadcast", "stream", "batch"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join(Node):
+    """Joins two relations."""
+
+    kind: str  # 'inner' | 'left' | 'right' | 'full' | 'semi' | 'anti' | 'cross'
+    strategy: JoinStrategy
+    condition: str | None
+    time_bound: str | None = None  # for an interval join, in words
+    window: WindowSpec | None = None  # for a window join
+
+    @property
+    def label(self) -> str:
+        if self.window is not None:
+            return "WindowJoin"
+        if self.time_bound is not None:
+            return "IntervalJoin"
+        return "DimensionJoin" if self.strategy == "broadcast" else "Join"
+
+    @property
+    def broadcast(self) -> bool:
+        return self.strategy == "broadcast"
+
+    @property
+    def shuffles(self) -> bool:
+        return self.strategy != "broadcast"
+
+    def details(self) -> dict[str, str]:
+        found = {"kind": self.kind, "strategy": self.strategy}
+        if self.condition:
+            found["on"] = self.condition
+        if self.time_bound:
+            found["time bound"] = self.time_bound
+        if self.window is not None:
+            found["window"] = str(self.window)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetOperation(Node):
+    """UNION ALL, UNION, EXCEPT or INTERSECT."""
+
+    operator: str
+
+    @property
+    def label(self) -> str:
+        return "Union" if self.operator == "UNION ALL" else "SetOperation"
+
+    @property
+    def shuffles(self) -> bool:
+        return self.operator != "UNION ALL"
+
+    def details(self) -> dict[str, str]:
+        return {"operator": self.operator}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deduplicate(Node):
+    """SELECT DISTINCT."""
+
+    @property
+    def shuffles(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopN(Node):
+    """The first N rows of each window and key."""
+
+    window: WindowSpec
+    partition_by: tuple[str, ...]
+    order_by: tuple[str, ...]
+    limit: int
+
+    @property
+    def label(self) -> str:
+        return "WindowTopN"
+
+    @property
+    def shuffles(self) -> bool:
+        return True
+
+    def details(self) -> dict[str, str]:
+        found = {"window": str(self.window), "order by": ", ".join(self.order_by), "limit": str(self.limit)}
+        if self.partition_by:
+            found["partition by"] = ", ".join(self.partition_by)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank(Node):
+    """OVER over bounded input."""
+
+    functions: tuple[str, ...]
+
+    @property
+    def shuffles(self) -> bool:
+        return True
+
+    def details(self) -> dict[str, str]:
+        return {"functions": ", ".join(self.functions)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sort(Node):
+    """ORDER BY over bounded input."""
+
+    order_by: tuple[str, ...]
+
+    @property
+    def shuffles(self) -> bool:
+        return True
+
+    def details(self) -> dict[str, str]:
+        return {"order by": ", ".join(self.order_by)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit(Node):
+    """At most n rows, over the life of the query."""
+
+    limit: str
+
+    def details(self) -> dict[str, str]:
+        return {"rows": self.limit}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output(Node):
+    """Where the result goes."""
+
+    target: str | None
+    kind: Literal["view", "materialized view", "sink", "topic", "result"]
+    connector: str | None = None
+
+    @property
+    def label(self) -> str:
+        return {"view": "View", "materialized view": "MaterializedView", "result": "Result"}.get(self.kind, "Sink")
+
+    def details(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        if self.target:
+            found["name"] = self.target
+        if self.connector:
+            found["connector"] = self.connector
+        return found
+
+
+def describe_event_time(event_time: EventTime) -> str:
+    """`ts, delay 5 seconds`, with a word on where the delay comes from when the user did not write it."""
+    from penstock.plan.windows import duration_words
+
+    column = "end of the window" if event_time.of_window else event_time.column
+    origin = "" if event_time.declared == "watermark" else " (default_watermark_delay)"
+    return f"{column}, delay {duration_words(event_time.delay_us)}{origin}"

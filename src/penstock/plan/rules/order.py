@@ -1,0 +1,27 @@
+"""The rules and their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sqlglot import exp
+
+from penstock.plan.rules.distinct_on import distinct_on
+from penstock.plan.rules.group_by_references import group_by_references
+from penstock.plan.rules.inline_ctes import inline_ctes
+from penstock.plan.rules.qualify import qualify
+
+Rule = Callable[[exp.Expr], exp.Expr]
+
+# CTEs first: the others then see every SELECT where it stands. References of GROUP BY before QUALIFY and DISTINCT ON,
+# which move the SELECT list into a subquery.
+RULES: Final[tuple[Rule, ...]] = (inline_ctes, group_by_references, qualify, distinct_on)
+
+
+def apply_rules(tree: exp.Expr) -> exp.Expr:
+    """A copy of a query with every rule applied."""
+    result = tree.copy()
+    for rule in RULES:
+        result = rule(result)
+    return result

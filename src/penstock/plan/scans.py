@@ -1,0 +1,224 @@
+"""Reading a named relation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.catalog.model import (
+    DimensionDefinition,
+    MaterializedViewDefinition,
+    SinkDefinition,
+    SourceDefinition,
+    ViewDefinition,
+)
+from penstock.errors import NotYetError, ResolutionError
+from penstock.plan.context import PlanContext, Relation
+from penstock.plan.event_times import default_event_time
+from penstock.plan.nodes import Scan
+from penstock.plan.relation import WINDOW_END_COLUMN, EventTime, Field, Mode
+from penstock.plan.scope import field_tree
+from penstock.plan.trees import aliased, column, identifier, select, subquery
+from penstock.sql.nodes import SystemTime
+from penstock.sql.spans import span_of
+from penstock.sql.statements import Name
+
+if TYPE_CHECKING:
+    from penstock.catalog.model import ColumnDefinition, SystemTable
+    from penstock.errors import Span
+
+
+def read_table(context: PlanContext, table: exp.Table, alias: str) -> Relation:
+    """The relation that a table name of a FROM clause means."""
+    if not isinstance(table.this, exp.Identifier):
+        raise ResolutionError(
+            "UNKNOWN_FUNCTION",
+            f"{table.this.name or 'this'} is not a function that makes a table",
+            hint="TUMBLE, HOP, SESSION, CUMULATE and UNNEST can stand in a FROM clause",
+            span=span_of(table),
+        )
+    span = span_of(table.this)
+    if table.args.get("db") is not None:
+        return _dotted(context, table, alias)
+    name = Name(table.name, quoted=bool(table.this.quoted), span=span or Name("").span)
+    definition = context.catalog.find(name)
+    if definition is None:
+        if context.lenient:
+            return _unknown(context, name.text, alias)
+        raise unknown_relation(context, name, span)
+    context.depends_on[definition.name.text] = None
+    if isinstance(definition, SinkDefinition):
+        raise ResolutionError(
+            "WRONG_OBJECT_KIND",
+            f'"{name}" is a sink and cannot be read',
+            hint="read the stream or view that feeds it, or create a source over the same topic",
+            span=span,
+        )
+    if isinstance(definition, SourceDefinition):
+        return _source(context, definition, alias)
+    if isinstance(definition, ViewDefinition):
+        return _view(context, definition, span)
+    if isinstance(definition, MaterializedViewDefinition):
+        return _materialized(context, definition, alias, table)
+    return _bounded(context, definition.name.text, "dimension", definition.columns, alias)
+
+
+def unknown_relation(context: PlanContext, name: Name, span: Span | None) -> ResolutionError:
+    """The error for a name that nothing has."""
+    near = context.catalog.nearest(name.text)
+    hint = f'did you mean "{near}"?' if near else "create it first: CREATE STREAM, CREATE TABLE or CREATE VIEW"
+    return ResolutionError("UNKNOWN_RELATION", f'there is no stream, table or view "{name}"', hint=hint, span=span)
+
+
+def _dotted(context: PlanContext, table: exp.Table, alias: str) -> Relation:
+    full = ".".join(part.name for part in table.parts)
+    system: SystemTable | None = context.catalog.find_system(full)
+    if system is not None:
+        return _bounded(context, full, "system table", system.columns, alias)
+    if table.parts[0].name.casefold() == "penstock":
+        hint = "the system tables are listed in docs/reference/system-tables.md"
+    else:
+        hint = "there is one catalog: leave the part in front of the dot away"
+    raise ResolutionError("UNKNOWN_RELATION", f'there is no relation "{full}"', hint=hint, span=span_of(table))
+
+
+def _source(context: PlanContext, definition: SourceDefinition, alias: str) -> Relation:
+    name = definition.name.text
+    declared = definition.event_time
+    event_time = (
+        EventTime(declared.column, declared.delay_us, declared=declared.declared)
+        if declared is not None
+        else default_event_time(context, name)
+    )
+    if definition.bounded and declared is None:
+        event_time = None
+    fields = tuple(
+        Field(
+            entry.name,
+            entry.type,
+            nullable=entry.nullable,
+            qualifier=alias,
+            event_time=event_time is not None and entry.name == event_time.column,
+            processing_time=_is_proctime(entry),
+            source=(name, entry.name),
+        )
+        for entry in definition.columns
+    )
+    node = Scan(
+        fields=fields,
+        mode=Mode(definition.mode),
+        key=definition.primary_key or None,
+        event_time=event_time,
+        bounded=definition.bounded,
+        relation=name,
+        kind="table" if definition.bounded else "stream",
+        alias=alias,
+        connector=definition.options.connector,
+    )
+    if event_time is not None:
+        context.reads.setdefault(name, set()).add(event_time.column)
+    return Relation(node, _from_view(name, fields), direct=True)
+
+
+def _is_proctime(entry: ColumnDefinition) -> bool:
+    computed = entry.computed
+    return isinstance(computed, exp.Anonymous) and computed.name.casefold() == "proctime"
+
+
+def _view(context: PlanContext, definition: ViewDefinition, span: Span | None) -> Relation:
+    if len(context.views) > 64:
+        raise ResolutionError("DEPENDENCY_CYCLE", f'view "{definition.name}" is built on itself', span=span)
+    context.views.append(definition.name.text)
+    context.depth += 1
+    try:
+        relation = context.bind_query(context, definition.query.tree, None, None)
+    finally:
+        context.views.pop()
+        context.depth -= 1
+    names = [entry.name for entry in definition.columns]
+    return renamed(relation, names) if names else relation
+
+
+def renamed(relation: Relation, names: list[str]) -> Relation:
+    """The relation with other names for its first visible columns."""
+    visible = [entry for entry in relation.fields if not entry.hidden]
+    if [entry.name for entry in visible[: len(names)]] == names:
+        return relation
+    inner = "__renamed"
+    end = column(WINDOW_END_COLUMN, inner) if relation.window_end else None
+    fields: list[Field] = []
+    items: list[exp.Expr] = []
+    remaining = iter(names)
+    for entry in relation.fields:
+        name = entry.name if entry.hidden else next(remaining, entry.name)
+        items.append(aliased(field_tree(entry, inner, end), name))
+        fields.append(entry.renamed(name))
+    tree = select(items, subquery(relation.tree, inner))
+    node = replace(relation.node, fields=tuple(fields))
+    return replace(relation, node=node, tree=tree, direct=False)
+
+
+def _materialized(
+    context: PlanContext, definition: MaterializedViewDefinition, alias: str, table: exp.Table
+) -> Relation:
+    name = definition.name.text
+    if not context.continuous:
+        return _bounded(context, name, "materialized view", definition.columns, alias)
+    if isinstance(table.args.get("system_time"), SystemTime):
+        raise _versioned(name, table)
+    carried = definition.event_time
+    event_time = EventTime(carried.column, carried.delay_us) if carried is not None else None
+    fields = tuple(
+        Field(
+            entry.name,
+            entry.type,
+            nullable=entry.nullable,
+            qualifier=alias,
+            event_time=event_time is not None and entry.name == event_time.column,
+            source=(name, entry.name),
+        )
+        for entry in definition.columns
+    )
+    node = Scan(
+        fields=fields,
+        mode=Mode(definition.mode),
+        key=definition.key or None,
+        event_time=event_time,
+        relation=name,
+        kind="materialized view",
+        alias=alias,
+    )
+    return Relation(node, _from_view(name, fields), direct=True)
+
+
+def _versioned(name: str, table: exp.Table) -> NotYetError:
+    return NotYetError(
+        "VERSIONED_JOIN",
+        f'a join with materialized view "{name}" as of a time is not there yet',
+        hint="register a dimension table, or join the view without FOR SYSTEM_TIME",
+        span=span_of(table),
+    )
+
+
+def _bounded(
+    context: PlanContext, name: str, kind: str, columns: tuple[ColumnDefinition, ...], alias: str
+) -> Relation:
+    fields = tuple(
+        Field(entry.name, entry.type, nullable=entry.nullable, qualifier=alias, source=(name, entry.name))
+        for entry in columns
+    )
+    node = Scan(fields=fields, bounded=True, relation=name, kind=kind, alias=alias)  # type: ignore[arg-type]
+    return Relation(node, _from_view(name, fields), direct=True)
+
+
+def _unknown(context: PlanContext, name: str, alias: str) -> Relation:
+    context.notice(f'"{name}" is not defined in this script; its columns are taken as they are written')
+    node = Scan(fields=(), relation=name, kind="unknown", alias=alias)
+    return Relation(node, select([exp.Star()], exp.Table(this=identifier(name))), open=True)
+
+
+def _from_view(name: str, fields: tuple[Field, ...]) -> exp.Select:
+    """SELECT of the columns FROM the relation's own name, which Spark knows as a temporary view."""
+    return select([column(entry.name) for entry in fields], exp.Table(this=identifier(name)))

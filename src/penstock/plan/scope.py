@@ -1,0 +1,232 @@
+"""Names in scope: which column a name means, and what it is called in generated text."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from penstock.errors import ResolutionError, Span
+from penstock.plan.relation import WINDOW_COLUMN, Field
+from penstock.plan.trees import column, dot, keep_place, typed
+from penstock.sql.spans import span_of
+from penstock.types import TIMESTAMP, SqlType
+from penstock.types import Field as StructField
+
+# Both spellings of a window's bounds are read: Spark's and Arroyo's `start`, the texts' `window_start`.
+_WINDOW_FIELDS = {"start": "start", "end": "end", "window_start": "start", "window_end": "end"}
+
+
+@dataclass(slots=True)
+class Leaf:
+    """One relation of a FROM clause under its alias."""
+
+    alias: str
+    fields: tuple[Field, ...]
+    open: bool = False  # a relation we know nothing of (lenient mode): any column name fits
+    quoted: bool = False
+    window_end: exp.Expr | None = None  # CUMULATE keeps the end of its windows apart
+
+    def matching(self, name: str, *, quoted: bool) -> list[Field]:
+        """The visible columns that a written name means."""
+        return [entry for entry in self.fields if not entry.hidden and same_name(entry.name, name, quoted=quoted)]
+
+
+def same_name(defined: str, written: str, *, quoted: bool) -> bool:
+    """Whether a written name means a defined one: exactly when quoted, else without regard to case."""
+    return defined == written if quoted else defined.casefold() == written.casefold()
+
+
+@dataclass(slots=True)
+class Resolved:
+    """What a column reference turned into."""
+
+    tree: exp.Expr
+    field: Field
+    leaf: Leaf | None
+    path: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Scope:
+    """The relations a SELECT can name, and the scope around it for correlated subqueries."""
+
+    leaves: list[Leaf] = field(default_factory=list)
+    outer: Scope | None = None
+    merged: dict[str, exp.Expr] = field(default_factory=dict)  # columns of USING: name -> tree
+    locals: dict[str, SqlType | None] = field(default_factory=dict)  # parameters of the lambda around us
+
+    def add(self, leaf: Leaf, span: Span | None) -> None:
+        if any(same_name(other.alias, leaf.alias, quoted=False) for other in self.leaves):
+            raise ResolutionError(
+                "DUPLICATE_ALIAS",
+                f'two relations of one FROM clause are called "{leaf.alias}"',
+                hint="give one of them another name with AS",
+                span=span,
+            )
+        self.leaves.append(leaf)
+
+    def resolve(self, node: exp.Column) -> Resolved:
+        """The column that a reference means, or an error with the nearest names."""
+        parts = _parts(node)
+        found = self._lookup(parts)
+        if found is None:
+            raise self._unknown(node, parts)
+        keep_place(found.tree, node)
+        return found
+
+    def find(self, node: exp.Column) -> Resolved | None:
+        """As `resolve`, but None where no column fits."""
+        return self._lookup(_parts(node))
+
+    def _lookup(self, parts: list[exp.Identifier]) -> Resolved | None:
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope._here(parts)
+            if found is not None:
+                return found
+            scope = scope.outer
+        return None
+
+    def _here(self, parts: list[exp.Identifier]) -> Resolved | None:
+        first = parts[0]
+        if len(parts) > 1:
+            for leaf in self.leaves:
+                if same_name(leaf.alias, first.name, quoted=bool(first.quoted)):
+                    return self._in_leaf(leaf, parts[1:])
+        name = first.name
+        if name in self.locals:
+            local = Field(name, self.locals[name])
+            return _with_path(Resolved(column(name), local, None), parts[1:])
+        merged = self.merged.get(name.casefold())
+        if merged is not None and len(parts) == 1:
+            inner = merged.copy()
+            return Resolved(inner, Field(name, inner.meta.get("penstock_type")), None)
+        matches = [
+            (leaf, entry) for leaf in self.leaves for entry in leaf.matching(name, quoted=bool(first.quoted))
+        ]
+        if len(matches) > 1:
+            raise self._ambiguous(first, matches)
+        if matches:
+            leaf, entry = matches[0]
+            return _with_path(Resolved(_tree(leaf, entry), entry, leaf), parts[1:])
+        for leaf in self.leaves:
+            if leaf.open:
+                return self._open(leaf, parts)
+        return None
+
+    def _in_leaf(self, leaf: Leaf, parts: list[exp.Identifier]) -> Resolved | None:
+        matches = leaf.matching(parts[0].name, quoted=bool(parts[0].quoted))
+        if matches:
+            return _with_path(Resolved(_tree(leaf, matches[0]), matches[0], leaf), parts[1:])
+        return self._open(leaf, parts) if leaf.open else None
+
+    def _open(self, leaf: Leaf, parts: list[exp.Identifier]) -> Resolved:
+        entry = Field(parts[0].name, None, qualifier=leaf.alias)
+        return _with_path(Resolved(typed(column(entry.name, leaf.alias), None), entry, leaf), parts[1:])
+
+    def _ambiguous(self, name: exp.Identifier, matches: list[tuple[Leaf, Field]]) -> ResolutionError:
+        owners = ", ".join(f'"{leaf.alias}"' for leaf, _ in matches)
+        return ResolutionError(
+            "AMBIGUOUS_COLUMN",
+            f'column "{name.name}" stands in more than one relation: {owners}',
+            hint=f"write {matches[0][0].alias}.{name.name} to say which",
+            span=span_of(name),
+        )
+
+    def _unknown(self, node: exp.Column, parts: list[exp.Identifier]) -> ResolutionError:
+        name = ".".join(part.name for part in parts)
+        names: list[str] = []
+        for leaf in self.leaves:
+            for entry in leaf.fields:
+                if not entry.hidden:
+                    names += [entry.name, f"{leaf.alias}.{entry.name}"]
+        near = nearest(name, names) or nearest(parts[-1].name, names)
+        hint: str | None
+        if near:
+            hint = f'did you mean "{near}"?'
+        elif self.leaves:
+            listed = ", ".join(dict.fromkeys(n for n in names if "." not in n))
+            hint = f"columns in scope: {listed}" if listed else None
+        else:
+            hint = "the query has no FROM clause"
+        return ResolutionError(
+            "UNKNOWN_COLUMN", f'column "{name}" is not in any relation of the FROM clause', hint=hint, span=span_of(node)
+        )
+
+
+def nearest(name: str, names: list[str]) -> str | None:
+    """The known name that a misspelt one most likely means."""
+    lowered = {known.casefold(): known for known in names}
+    close = difflib.get_close_matches(name.casefold(), list(lowered), n=1, cutoff=0.6)
+    return lowered[close[0]] if close else None
+
+
+def _parts(node: exp.Column) -> list[exp.Identifier]:
+    return [part for key in ("catalog", "db", "table", "this") if isinstance(part := node.args.get(key), exp.Identifier)]
+
+
+def _tree(leaf: Leaf, entry: Field) -> exp.Expr:
+    return typed(field_tree(entry, leaf.alias, leaf.window_end), entry.type)
+
+
+def field_tree(entry: Field, alias: str, window_end: exp.Expr | None = None) -> exp.Expr:
+    """A column of a relation in generated text; a bound of its window is read from the hidden window."""
+    if entry.part is None:
+        return column(entry.name, alias)
+    return window_bound(column(WINDOW_COLUMN, alias), entry.part, window_end)
+
+
+def window_bound(window: exp.Expr, part: str, end: exp.Expr | None) -> exp.Expr:
+    """The tree of a bound of a window: its start, its end, or its time, one millisecond before the end."""
+    if part == "start":
+        return dot(window, "start")
+    upper = end.copy() if end is not None else dot(window, "end")
+    if part == "end":
+        return upper
+    millisecond = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("MILLISECOND"))
+    return exp.Paren(this=exp.Sub(this=upper, expression=millisecond))
+
+
+def _with_path(found: Resolved, rest: list[exp.Identifier]) -> Resolved:
+    """Follows the fields of structs behind a column: `payload.user.id`."""
+    tree, sql_type = found.tree, found.field.type
+    for part in rest:
+        if found.field.window and part.name.casefold() in _WINDOW_FIELDS:
+            tree, sql_type = dot(tree, _WINDOW_FIELDS[part.name.casefold()]), TIMESTAMP
+            continue
+        if sql_type is not None and sql_type.name == "MAP":
+            tree, sql_type = dot(tree, part.name), sql_type.elements[1]
+            continue
+        inner = _struct_field(sql_type, part)
+        if sql_type is not None and inner is None:
+            raise _no_field(found.field.name, sql_type, part)
+        tree = dot(tree, inner.name if inner else part.name)
+        sql_type = inner.type if inner else None
+    if rest:
+        found.path = tuple(part.name for part in rest)
+    found.tree = typed(tree, sql_type)
+    return found
+
+
+def _struct_field(sql_type: SqlType | None, part: exp.Identifier) -> StructField | None:
+    if sql_type is None or sql_type.name != "STRUCT":
+        return None
+    for inner in sql_type.fields:
+        if same_name(inner.name, part.name, quoted=bool(part.quoted)):
+            return inner
+    return None
+
+
+def _no_field(name: str, sql_type: SqlType, part: exp.Identifier) -> ResolutionError:
+    names = [inner.name for inner in sql_type.fields]
+    near = nearest(part.name, names)
+    if sql_type.name != "STRUCT":
+        hint: str | None = f'"{name}" is a {sql_type.name}, which has no fields'
+    else:
+        hint = f'did you mean "{near}"?' if near else f"its fields are: {', '.join(names)}"
+    return ResolutionError(
+        "UNKNOWN_COLUMN", f'column "{name}" has no field "{part.name}"', hint=hint, span=span_of(part)
+    )
+

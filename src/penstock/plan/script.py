@@ -1,0 +1,117 @@
+"""From the text of a script to a report on each of its statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.catalog.model import ChangeMode
+from penstock.catalog.snapshot import Catalog
+from penstock.errors import NotYetError, PenstockError, ScriptError, Span
+from penstock.options import hide_option, public_option
+from penstock.plan.analyze import Analysis, analyze
+from penstock.plan.canonical import canonical_statement
+from penstock.plan.logical import LogicalPlan
+from penstock.plan.session import Session
+from penstock.sql import statements as s
+from penstock.sql.format import format_statement
+from penstock.sql.redact import Source
+from penstock.sql.script import Parsed, parse_script
+
+
+@dataclass(frozen=True, slots=True)
+class StatementReport:
+    """What became of one statement: its plan, or its error."""
+
+    span: Span
+    kind: str
+    source: Source
+    statement: s.Statement | None = None
+    error: PenstockError | None = None
+    canonical: str | None = None
+    mode: ChangeMode | None = None
+    analysis: Analysis | None = None
+    notices: tuple[str, ...] = ()
+    session: Session | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+    @property
+    def plan(self) -> LogicalPlan | None:
+        return self.analysis.plan if self.analysis is not None else None
+
+
+def analyze_script(
+    text: str | bytes, *, lenient: bool = False, catalog: Catalog | None = None
+) -> list[StatementReport]:
+    """Parses, resolves and plans every statement of a script, each against what those before it have defined."""
+    session = Session(catalog=catalog or Catalog(), lenient=lenient)
+    reports: list[StatementReport] = []
+    for parsed in parse_script(text):
+        report, session = report_statement(parsed, session)
+        reports.append(report)
+    return reports
+
+
+def report_statement(parsed: Parsed, session: Session) -> tuple[StatementReport, Session]:
+    """The report on one statement, and the session after it."""
+    statement = parsed.statement
+    if statement is None:
+        return StatementReport(parsed.span, parsed.kind, parsed.source, error=parsed.error), session
+    source = parsed.source.revealing(_public_spans(statement))
+    try:
+        shown = canonical_statement(statement)
+        canonical = format_statement(shown, hide=hide_option(options_of(shown)))
+        analysis = analyze(statement, session)
+    except PenstockError as error:
+        told = error.mode if isinstance(error, NotYetError) else None
+        return _failed(parsed, source, statement, error, told), session
+    except RecursionError:
+        too_deep = ScriptError(
+            "STATEMENT_TOO_DEEP",
+            "the statement is nested too deeply to be planned",
+            hint="split it with views",
+            span=parsed.span,
+        )
+        return _failed(parsed, source, statement, too_deep, None), session
+    mode: ChangeMode | None = analysis.mode.value if analysis.mode is not None else None
+    report = StatementReport(
+        parsed.span,
+        parsed.kind,
+        source,
+        statement=statement,
+        canonical=canonical,
+        mode=mode,
+        analysis=analysis,
+        notices=analysis.notices,
+        session=session,
+    )
+    return report, analysis.session
+
+
+def _failed(
+    parsed: Parsed, source: Source, statement: s.Statement, error: PenstockError, mode: ChangeMode | None
+) -> StatementReport:
+    if error.span is None:
+        error.span = parsed.span
+    return StatementReport(parsed.span, parsed.kind, source, statement=statement, error=error, mode=mode)
+
+
+def options_of(statement: s.Statement) -> tuple[s.Option, ...]:
+    """The options a statement gives, those of a FORMAT clause and of nested statements included."""
+    if isinstance(statement, s.Explain | s.ShowRewrite):
+        return options_of(statement.statement)
+    if isinstance(statement, s.StatementSet):
+        return tuple(option for insert in statement.inserts for option in insert.options)
+    found: tuple[s.Option, ...] = getattr(statement, "options", ())
+    clause = getattr(statement, "format", None)
+    return found + (clause.options if isinstance(clause, s.Format) else ())
+
+
+def _public_spans(statement: s.Statement) -> list[Span]:
+    options = options_of(statement)
+    if not options:
+        return []
+    public = public_option(options)
+    return [option.value_span for option in options if public(option)]

@@ -1,0 +1,55 @@
+"""What statements see and change: the catalog, the settings, the jobs that have been started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from types import MappingProxyType
+
+from penstock.catalog.snapshot import Catalog
+from penstock.plan.context import PlanSettings
+from penstock.sql.dialects import arroyo, flink, risingwave
+from penstock.sql.dialects.defaults import PENSTOCK, Defaults
+from penstock.sql.statements import Emit
+
+_DEFAULTS: Mapping[str, Defaults] = {
+    defaults.dialect: defaults for defaults in (PENSTOCK, flink.DEFAULTS, arroyo.DEFAULTS, risingwave.DEFAULTS)
+}
+_EMPTY: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A catalog snapshot and the settings in force. Every statement gives a new one."""
+
+    catalog: Catalog = field(default_factory=Catalog)
+    settings: Mapping[str, object] = field(default_factory=lambda: _EMPTY)
+    jobs: frozenset[str] = frozenset()
+    lenient: bool = False
+
+    def plan_settings(self) -> PlanSettings:
+        """The settings that change what a query means."""
+        dialect = str(self.settings.get("dialect", "penstock"))
+        defaults = _DEFAULTS[dialect]
+        delay = self.settings.get("default_watermark_delay", timedelta(seconds=5))
+        assert isinstance(delay, timedelta)
+        return PlanSettings(
+            dialect=dialect,
+            default_watermark_delay_us=delay // timedelta(microseconds=1),
+            emit_changes_always=defaults.windows is Emit.CHANGES,
+            truncating_division=defaults.integer_division,
+        )
+
+    def with_catalog(self, catalog: Catalog) -> Session:
+        return replace(self, catalog=catalog)
+
+    def with_job(self, name: str) -> Session:
+        return replace(self, jobs=self.jobs | {name})
+
+    def with_setting(self, key: str, value: object) -> Session:
+        return replace(self, settings=MappingProxyType({**self.settings, key: value}))
+
+    def without_setting(self, key: str | None) -> Session:
+        kept = {} if key is None else {other: value for other, value in self.settings.items() if other != key}
+        return replace(self, settings=MappingProxyType(kept))

@@ -1,0 +1,109 @@
+"""Small makers of Spark trees, and the types that bound trees carry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+if TYPE_CHECKING:
+    from penstock.types import SqlType
+
+_TYPE = "penstock_type"
+_AGGREGATE = "penstock_aggregate"
+_NONDETERMINISTIC = "penstock_nondeterministic"
+
+
+def typed(node: exp.Expr, sql_type: SqlType | None) -> exp.Expr:
+    """The node, marked with the type its value has (None: unknown, Spark decides)."""
+    node.meta[_TYPE] = sql_type
+    return node
+
+
+def type_of(node: exp.Expr) -> SqlType | None:
+    """The type a bound node was marked with."""
+    found: SqlType | None = node.meta.get(_TYPE)
+    return found
+
+
+def mark_aggregate(node: exp.Expr, text: str) -> exp.Expr:
+    """The node, marked as an aggregate; `text` is what the user wrote."""
+    node.meta[_AGGREGATE] = text
+    return node
+
+
+def aggregate_text(node: exp.Expr) -> str | None:
+    """What the user wrote, if the node is an aggregate."""
+    found: str | None = node.meta.get(_AGGREGATE)
+    return found
+
+
+def mark_nondeterministic(node: exp.Expr, name: str) -> exp.Expr:
+    """The node, marked as a call whose value differs from time to time."""
+    node.meta[_NONDETERMINISTIC] = name
+    return node
+
+
+def nondeterministic_call(node: exp.Expr) -> exp.Expr | None:
+    """The first call inside a bound tree whose value differs from time to time."""
+    for inner in node.walk():
+        if inner.meta.get(_NONDETERMINISTIC):
+            return inner
+    return None
+
+
+def nondeterministic_name(node: exp.Expr) -> str:
+    """The name of a call that `nondeterministic_call` found."""
+    return str(node.meta[_NONDETERMINISTIC])
+
+
+def keep_place(new: exp.Expr, old: exp.Expr) -> exp.Expr:
+    """`new`, with the place in the user's text that `old` came from."""
+    from penstock.sql.spans import span_of
+
+    span = span_of(old)
+    if span is not None and "start" not in new.meta:
+        new.meta.update(line=span.line, col=span.column + span.length - 1, start=span.start, end=span.end - 1)
+    return new
+
+
+def identifier(name: str) -> exp.Identifier:
+    """A name in generated text, quoted unless it is plain: a user's name must never be read as a keyword."""
+    return exp.Identifier(this=name, quoted=True)
+
+
+def column(name: str, qualifier: str | None = None) -> exp.Column:
+    """A column reference in generated text."""
+    table = identifier(qualifier) if qualifier is not None else None
+    return exp.Column(this=identifier(name), table=table) if table else exp.Column(this=identifier(name))
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """A function call in generated text; the name is ours or allow-listed."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def dot(base: exp.Expr, name: str) -> exp.Dot:
+    """A field of a struct."""
+    return exp.Dot(this=base, expression=identifier(name))
+
+
+def aliased(expression: exp.Expr, name: str) -> exp.Alias:
+    """An expression with an output name."""
+    return exp.Alias(this=expression, alias=identifier(name))
+
+
+def number(value: int) -> exp.Expr:
+    """A whole number, also a negative one."""
+    literal = exp.Literal.number(abs(value))
+    return exp.Neg(this=literal) if value < 0 else literal
+
+
+def subquery(query: exp.Query, alias: str) -> exp.Subquery:
+    """A query as a relation of a FROM clause."""
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=identifier(alias)))
+
+
+def select(columns: list[exp.Expr], source: exp.Expr, **clauses: Any) -> exp.Select:
+    """SELECT columns FROM source, with further clauses as sqlglot names them."""
+    return exp.Select(expressions=columns, from_=exp.From(this=source), **clauses)

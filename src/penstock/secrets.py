@@ -1,0 +1,76 @@
+"""Values that must never be printed, and references to values that live elsewhere."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+MASK: Final = "********"
+
+_REFERENCE = re.compile(r"\$\{(env|file):([^{}]+)\}|\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+
+
+class Secret:
+    """A string that prints as a mask everywhere; `reveal()` is the one way to read it.
+
+    >>> Secret("hunter2")
+    Secret(********)
+    >>> f"{Secret('hunter2')}"
+    '********'
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"Secret({MASK})"
+
+    def __str__(self) -> str:
+        return MASK
+
+    def __format__(self, spec: str) -> str:
+        return format(MASK, spec)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._value == other._value
+
+    def __hash__(self) -> int:
+        return hash(("Secret", self._value))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("a Secret is never pickled; keep a reference instead")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """`${env:X}`, `{{ X }}`, `${file:…}` or `SECRET name` inside a value: kept as written, read when the value is used."""
+
+    kind: Literal["env", "file", "secret"]
+    name: str
+
+
+def references(text: str) -> tuple[Reference, ...]:
+    """The references inside a text, in order.
+
+    >>> references("user:${env:PASSWORD}@{{ HOST }}")
+    (Reference(kind='env', name='PASSWORD'), Reference(kind='env', name='HOST'))
+    """
+    found: list[Reference] = []
+    for match in _REFERENCE.finditer(text):
+        kind, name, arroyo = match.groups()
+        if kind == "file":
+            found.append(Reference("file", name))
+        else:
+            found.append(Reference("env", name or arroyo))
+    return tuple(found)
+
+
+def only_references(text: str) -> bool:
+    """Whether a text holds nothing but references, so that printing it gives nothing away."""
+    return bool(text) and _REFERENCE.sub("", text) == ""

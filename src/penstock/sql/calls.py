@@ -1,0 +1,180 @@
+"""Calls with keywords inside their brackets.
+
+Each rule is asked once the name and the opening bracket are taken, and returns the node up to the closing bracket, or
+None, having taken nothing, when the call is an ordinary one. A rule that sees so only behind the first argument goes on
+as an ordinary call itself: stepping back would read nested calls over and over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from penstock.sql.durations import unit_name
+from penstock.sql.typenames import data_type
+from penstock.sql.windows import window_call, window_part
+
+if TYPE_CHECKING:
+    from penstock.sql.expressions import ExpressionGrammar
+
+T = TokenType
+Special = Callable[["ExpressionGrammar", Token], exp.Expr | None]
+
+_UNIT_FIRST: Final = frozenset(
+    {"TIMESTAMPDIFF", "TIMESTAMPADD", "DATEDIFF", "DATE_DIFF", "DATEADD", "DATE_ADD", "TIMESTAMP_DIFF"}
+)
+
+
+def unit_argument(parser: ExpressionGrammar, upper: str) -> exp.Expr | None:
+    """The bare unit that TIMESTAMPDIFF(SECOND, a, b) and its like begin with."""
+    token = parser._curr
+    if upper not in _UNIT_FIRST or token.token_type != T.VAR or parser._next.token_type != T.COMMA:
+        return None
+    unit = unit_name(token.text)
+    if unit is None:
+        return None
+    parser._advance()
+    return exp.Var(this=unit).update_positions(token)
+
+
+def _ordinary(parser: ExpressionGrammar, token: Token, first: exp.Expr) -> exp.Expr:
+    """The rest of an ordinary call whose first argument is taken."""
+    arguments = [first]
+    if parser.symbol(T.COMMA):
+        rest = parser._parse_csv(parser._parse_lambda)
+        if not rest:
+            parser.fail("an expression")
+        arguments += rest
+    return exp.Anonymous(this=token.text, expressions=arguments)
+
+
+def _cast(parser: ExpressionGrammar, token: Token) -> exp.Expr:
+    value = parser.an_expression()
+    parser.expect("AS")
+    kind = exp.TryCast if token.text.upper() == "TRY_CAST" else exp.Cast
+    return kind(this=value, to=data_type(parser.type_name()))
+
+
+def _extract(parser: ExpressionGrammar, _: Token) -> exp.Expr | None:
+    unit = parser._curr
+    if parser._next.token_type != T.FROM:
+        return None
+    parser._advance(2)
+    return exp.Extract(this=exp.Var(this=unit.text.upper()).update_positions(unit), expression=parser.an_expression())
+
+
+def _trim(parser: ExpressionGrammar, token: Token) -> exp.Expr | None:
+    if parser._curr.token_type == T.R_PAREN:
+        return None
+    position = parser.any_word("LEADING", "TRAILING", "BOTH")
+    what = None if parser._curr.token_type == T.FROM else parser.an_expression()
+    if not parser.symbol(T.FROM):
+        if position:
+            parser.fail("FROM")
+        return _ordinary(parser, token, what) if what is not None else None
+    return exp.Trim(this=parser.an_expression(), position=position or "BOTH", expression=what)
+
+
+def _substring(parser: ExpressionGrammar, token: Token) -> exp.Expr:
+    text = parser.an_expression()
+    if parser._curr.token_type not in {T.FROM, T.FOR}:
+        return _ordinary(parser, token, text)
+    start = parser.an_expression() if parser.symbol(T.FROM) else exp.Literal.number(1)
+    length = parser.an_expression() if parser.symbol(T.FOR) else None
+    return exp.Substring(this=text, start=start, length=length)
+
+
+def _position(parser: ExpressionGrammar, token: Token) -> exp.Expr:
+    needle = parser._parse_bitwise()
+    if needle is None:
+        parser.fail("an expression")
+    if not parser.symbol(T.IN):
+        return _ordinary(parser, token, needle)
+    return exp.StrPosition(this=parser._parse_bitwise(), substr=needle)
+
+
+def _overlay(parser: ExpressionGrammar, token: Token) -> exp.Expr:
+    text = parser.an_expression()
+    if not parser.word("PLACING"):
+        return _ordinary(parser, token, text)
+    new = parser.an_expression()
+    parser.expect("FROM")
+    start = parser.an_expression()
+    length = parser.an_expression() if parser.symbol(T.FOR) else None
+    return exp.Overlay(this=text, expression=new, from_=start, for_=length)
+
+
+def _if(parser: ExpressionGrammar, _: Token) -> exp.Expr:
+    condition = parser.an_expression()
+    parser.expect_symbol(T.COMMA, ",")
+    true = parser.an_expression()
+    false = parser.an_expression() if parser.symbol(T.COMMA) else None
+    return exp.If(this=condition, true=true, false=false)
+
+
+def _struct(parser: ExpressionGrammar, _: Token) -> exp.Expr | None:
+    """ROW(a, b) and STRUCT(a AS x, b)."""
+    if parser._curr.token_type == T.R_PAREN:
+        return None
+
+    def field() -> exp.Expr | None:
+        value = parser._parse_disjunction()
+        if value is None or not parser.symbol(T.ALIAS):
+            return value
+        return exp.PropertyEQ(this=parser._parse_id_var(), expression=value)
+
+    return exp.Struct(expressions=parser._parse_csv(field))
+
+
+def _floor(parser: ExpressionGrammar, token: Token) -> exp.Expr:
+    """FLOOR(ts TO HOUR), which is DATE_TRUNC."""
+    value = parser.an_expression()
+    if not parser.word("TO"):
+        return _ordinary(parser, token, value)
+    if token.text.upper() != "FLOOR":
+        parser.not_yet("CEIL to a unit of time is not there yet", "use FLOOR and add the unit", token)
+    unit = unit_name(parser._curr.text) if parser._curr else None
+    if unit is None:
+        parser.fail("a unit of time")
+    parser._advance()
+    return exp.Anonymous(this="DATE_TRUNC", expressions=[exp.Literal.string(unit), value])
+
+
+def _predicate(parser: ExpressionGrammar, token: Token) -> exp.Expr | None:
+    """EXISTS (SELECT …), ANY (SELECT …), ALL (…)"""
+    upper = token.text.upper()
+    query = parser._parse_select(nested=True) if parser._curr.token_type in {T.SELECT, T.WITH} else None
+    if upper == "EXISTS":
+        return exp.Exists(this=query) if query is not None else None
+    kind = exp.All if upper == "ALL" else exp.Any
+    inner = exp.Subquery(this=query) if query is not None else exp.Paren(this=parser.an_expression())
+    return kind(this=inner)
+
+
+SPECIAL_CALLS: Final[dict[str, Special]] = {
+    "CAST": _cast,
+    "TRY_CAST": _cast,
+    "EXTRACT": _extract,
+    "TRIM": _trim,
+    "SUBSTRING": _substring,
+    "POSITION": _position,
+    "OVERLAY": _overlay,
+    "IF": _if,
+    "ROW": _struct,
+    "STRUCT": _struct,
+    "FLOOR": _floor,
+    "CEIL": _floor,
+    "EXISTS": _predicate,
+    "ANY": _predicate,
+    "SOME": _predicate,
+    "ALL": _predicate,
+    **dict.fromkeys(("TUMBLE", "HOP", "SESSION", "CUMULATE", "WINDOW", "SESSION_WINDOW"), window_call),
+    **{
+        f"{kind}_{part}": window_part
+        for kind in ("TUMBLE", "HOP", "SESSION", "CUMULATE")
+        for part in ("START", "END", "ROWTIME", "PROCTIME")
+    },
+}

@@ -1,0 +1,17 @@
+"""Materialize: recognised and refused."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from sqlglot.tokens import Token
+
+from penstock.errors import NotYetError
+from penstock.sql.spans import token_span
+
+NAME = "Materialize"
+
+
+def refuse(what: str, hint: str, token: Token) -> NoReturn:
+    """Refuses a construct of Materialize."""
+    raise NotYetError("DIALECT_NOT_YET", f"Materialize's {what} is not there yet", hint=hint, span=token_span(token))

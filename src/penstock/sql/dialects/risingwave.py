@@ -1,0 +1,49 @@
+"""RisingWave: what its statements mean by default, and the clauses only it has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot.tokens import Token, TokenType
+
+from penstock.sql.dialects.defaults import Defaults
+from penstock.sql.statements import Column, Emit, Name
+from penstock.types import BIGINT, BINARY, INT, STRING, TIMESTAMP, SqlType
+
+if TYPE_CHECKING:
+    from penstock.sql.parser import PenstockParser
+
+NAME = "RisingWave"
+
+DEFAULTS: Final = Defaults("risingwave", windows=Emit.CHANGES, others=Emit.CHANGES, start="earliest")
+
+_INCLUDED: Final[dict[str, SqlType]] = {
+    "KEY": BINARY,
+    "OFFSET": BIGINT,
+    "PARTITION": INT,
+    "TIMESTAMP": TIMESTAMP,
+    "HEADER": BINARY,
+}
+
+
+def include_columns(p: PenstockParser, first: Token) -> Column:
+    """INCLUDE KEY | OFFSET | PARTITION | TIMESTAMP | HEADER 'k' [AS c]: a metadata column behind the column list."""
+    word = p.any_word(*_INCLUDED, "PAYLOAD", "FILE", "DATABASE_NAME")
+    if word is None:
+        p.fail("KEY, OFFSET, PARTITION, TIMESTAMP or HEADER")
+    if word not in _INCLUDED:
+        p.not_yet(f"INCLUDE {word} is not there yet", "include KEY, OFFSET, PARTITION, TIMESTAMP or HEADER", p._prev)
+    token = p._prev
+    header = None
+    if word == "HEADER":
+        header = p.string("the key of the header")
+    kind = _INCLUDED[word]
+    if p._curr.token_type == TokenType.VAR and p._curr.text.upper() in {"VARCHAR", "TEXT", "BYTEA", "STRING"}:
+        kind = p.type_name()
+    if p.word("AS"):
+        name = p.name("the name of the column")
+    else:
+        name = Name(f"_rw_kafka_{word.lower()}", False, p.since(token))
+    if header is not None:
+        return Column(name, STRING if kind == STRING else BINARY, header=header, span=p.since(first))
+    return Column(name, kind, metadata=word.lower(), virtual=True, span=p.since(first))

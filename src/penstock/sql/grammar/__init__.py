@@ -1,0 +1,1 @@
+"""The grammar of statements, one module a family; `statement` is the entry."""

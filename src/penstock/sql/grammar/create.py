@@ -1,0 +1,203 @@
+"""CREATE STREAM, TABLE, SOURCE, VIEW, MATERIALIZED VIEW."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot.tokens import Token, TokenType
+
+from penstock.secrets import Secret
+from penstock.sql.dialects import ksqldb, materialize
+from penstock.sql.dialects.risingwave import include_columns
+from penstock.sql.durations import NotADuration, duration_us
+from penstock.sql.grammar.columns import Columns, column_list
+from penstock.sql.grammar.options import format_clause, options
+from penstock.sql.parser import PenstockParser
+from penstock.sql.statements import (
+    NOWHERE,
+    CreateMaterializedView,
+    CreateRelation,
+    CreateView,
+    Format,
+    Name,
+    Option,
+    OptionValue,
+    RelationKind,
+)
+
+T = TokenType
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The words before the kind of object, and the kind's token."""
+
+    token: Token
+    or_replace: bool = False
+    temporary: bool = False
+
+
+def if_not_exists(p: PenstockParser) -> bool:
+    """IF NOT EXISTS"""
+    return p.word("IF", "NOT", "EXISTS")
+
+
+def create_source(p: PenstockParser, head: Head) -> CreateRelation:
+    """CREATE SOURCE s …, and ksqlDB's CREATE SOURCE STREAM | TABLE"""
+    if p.any_word("STREAM", "TABLE") is not None:
+        ksqldb.refuse(f"CREATE SOURCE {p._prev.text.upper()}", "use CREATE STREAM or CREATE TABLE", p._prev)
+    return create_relation(p, head, "SOURCE")
+
+
+@dataclass(slots=True)
+class _Clauses:
+    options: tuple[Option, ...] = ()
+    with_span: object = NOWHERE
+    format: Format | None = None
+    comment: str | None = None
+    partitioned_by: tuple[Name, ...] = ()
+    seen: set[str] = field(default_factory=set)
+
+
+def create_relation(p: PenstockParser, head: Head, kind: RelationKind) -> CreateRelation:
+    """CREATE STREAM s (columns) [COMMENT …] [PARTITIONED BY (…)] [WITH (…)] [INCLUDE …] [FORMAT … ENCODE …]"""
+    exists = if_not_exists(p)
+    name = p.name(f"the name of the {kind.lower()}")
+    columns = column_list(p) if p._curr.token_type == T.L_PAREN else Columns()
+    clauses = _Clauses()
+    while _clause(p, head, kind, columns, clauses):
+        pass
+    return CreateRelation(
+        kind=kind,
+        name=name,
+        columns=tuple(columns.columns),
+        options=clauses.options,
+        watermark=columns.watermark,
+        primary_key=columns.primary_key,
+        partitioned_by=clauses.partitioned_by,
+        format=clauses.format,
+        or_replace=head.or_replace,
+        temporary=head.temporary,
+        if_not_exists=exists,
+        comment=clauses.comment,
+        with_span=clauses.with_span,  # type: ignore[arg-type]
+    )
+
+
+def _clause(p: PenstockParser, head: Head, kind: str, columns: Columns, found: _Clauses) -> bool:
+    first = p._curr
+    if p.word("WITH"):
+        _once(p, found, "WITH", first)
+        found.options = options(p)
+        found.with_span = p.since(first)
+    elif p.ahead("FORMAT"):
+        _once(p, found, "FORMAT", first)
+        found.format = format_clause(p)
+    elif p.word("INCLUDE"):
+        columns.columns.append(include_columns(p, first))
+    elif p.word("COMMENT"):
+        _once(p, found, "COMMENT", first)
+        p.symbol(T.EQ)
+        found.comment = p.string()
+    elif p.word("PARTITIONED", "BY"):
+        _once(p, found, "PARTITIONED BY", first)
+        found.partitioned_by = p.names()
+    elif p.word("APPEND"):  # RisingWave's word for what a stream is anyway
+        p.expect("ONLY")
+    else:
+        return _refused(p, head, kind, first)
+    return True
+
+
+def _once(p: PenstockParser, found: _Clauses, clause: str, first: Token) -> None:
+    if clause in found.seen:
+        p._retreat(p._tokens.index(first))
+        p.fail(f"one {clause} clause")
+    found.seen.add(clause)
+
+
+def _refused(p: PenstockParser, head: Head, kind: str, first: Token) -> bool:
+    if p.ahead("AS"):
+        other = "CREATE VIEW" if kind == "STREAM" else "CREATE MATERIALIZED VIEW"
+        ksqldb.refuse(f"CREATE {kind} … AS SELECT", f"use {other} … AS SELECT", first)
+    if p.ahead("LIKE"):
+        p.not_yet("CREATE … LIKE is not there yet", "list the columns again", first)
+    if p.ahead("DISTRIBUTED") or p.ahead("CLUSTERED"):
+        p.not_yet(f"{first.text.upper()} is not there yet", "leave the clause out", first)
+    if p.ahead("ON", "CONFLICT"):
+        p.not_yet("ON CONFLICT is not there yet", "a primary key keeps the latest row", first)
+    if p.ahead("FROM", "KAFKA") or p.ahead("FROM", "POSTGRES") or p.ahead("ENVELOPE") or p.ahead("IN", "CLUSTER"):
+        materialize.refuse(f"CREATE {kind} over a connection", "use WITH (connector = 'kafka', …)", first)
+    if p.ahead("FROM"):
+        p.not_yet("tables over a shared source are not there yet", "give the table its own connector", first)
+    return False
+
+
+def create_view(p: PenstockParser, head: Head) -> CreateView:
+    """CREATE VIEW v [(names)] AS query"""
+    exists = if_not_exists(p)
+    name = p.name("the name of the view")
+    columns = p.names() if p._curr.token_type == T.L_PAREN else ()
+    if p.word("COMMENT"):
+        p.string()
+    if p.ahead("WITH"):
+        p.fail("AS", "a plain view has no options; use CREATE MATERIALIZED VIEW")
+    p.expect("AS")
+    return CreateView(
+        name=name,
+        query=p.query(),
+        columns=columns,
+        or_replace=head.or_replace,
+        temporary=head.temporary,
+        if_not_exists=exists,
+    )
+
+
+def create_materialized_view(p: PenstockParser, head: Head) -> CreateMaterializedView:
+    """CREATE MATERIALIZED VIEW v [(names)] [WITH (…)] AS query"""
+    exists = if_not_exists(p)
+    name = p.name("the name of the view")
+    columns = p.names() if p._curr.token_type == T.L_PAREN else ()
+    found: tuple[Option, ...] = ()
+    while not p.word("AS"):
+        first = p._curr
+        if p.word("WITH"):
+            found += options(p)
+        elif p.word("COMMENT"):
+            p.string()
+        elif p.ahead("FRESHNESS") or p.ahead("REFRESH_MODE") or p.ahead("START_MODE"):
+            found += (_flink_option(p, first),)
+        elif p.ahead("PARTITIONED") or p.ahead("DISTRIBUTED"):
+            p.not_yet(f"{first.text.upper()} BY on a view is not there yet", "leave the clause out", first)
+        else:
+            p.fail("AS")
+    return CreateMaterializedView(
+        name=name,
+        query=p.query(),
+        columns=columns,
+        options=found,
+        or_replace=head.or_replace,
+        if_not_exists=exists,
+    )
+
+
+def _flink_option(p: PenstockParser, first: Token) -> Option:
+    """FRESHNESS = INTERVAL '1' MINUTE, REFRESH_MODE = CONTINUOUS | FULL"""
+    p._advance()
+    key = first.text.lower()
+    key_span = p.since(first)
+    p.expect_symbol(T.EQ, "=")
+    at = p._curr
+    if key != "freshness":
+        p._advance()
+        if key == "refresh_mode" and p._prev.text.upper() != "CONTINUOUS":
+            p.not_yet("REFRESH_MODE other than CONTINUOUS is not there yet", "leave REFRESH_MODE out", at)
+        if key == "start_mode":
+            p.not_yet("START_MODE is not there yet", "leave START_MODE out", at)
+        return Option(key, OptionValue("text", Secret(p._prev.text.lower())), key_span, p.since(at))
+    node = p._parse_interval()
+    try:
+        micros = duration_us(node if node is not None else "")
+    except NotADuration:
+        p.fail("an interval such as INTERVAL '1' MINUTE")
+    return Option(key, OptionValue("interval", Secret(str(micros))), key_span, p.since(at))

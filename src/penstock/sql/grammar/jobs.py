@@ -1,0 +1,81 @@
+"""Operations: jobs, watermarks, subscriptions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from sqlglot.tokens import TokenType
+
+from penstock.errors import ResolutionError
+from penstock.sql.dialects import materialize
+from penstock.sql.parser import PenstockParser
+from penstock.sql.spans import token_span
+from penstock.sql.statements import AdvanceWatermark, ControlJob, Name, Subscribe
+
+T = TokenType
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def control(p: PenstockParser) -> ControlJob:
+    """PAUSE | RESUME | RESTART | STOP [JOB] name [WITH DRAIN]"""
+    action = p.any_word("PAUSE", "RESUME", "RESTART", "STOP")
+    if action is None:
+        p.fail("PAUSE, RESUME, RESTART or STOP")
+    if p.ahead("JOB") and p._next:
+        p._advance()
+    name = _job_name(p)
+    first = p._curr
+    if p.word("FROM", "SAVEPOINT") or p.word("WITH", "SAVEPOINT"):
+        p.not_yet("savepoints are not there yet", "use STOP JOB … WITH DRAIN, and RESUME", first, "STATEMENT_NOT_YET")
+    drain = action == "STOP" and p.word("WITH", "DRAIN")
+    return ControlJob(action=action, name=name, drain=drain)  # type: ignore[arg-type]
+
+
+def _job_name(p: PenstockParser) -> Name:
+    token = p._curr
+    if token.token_type == T.STRING:
+        p._advance()
+        return Name(token.text, True, token_span(token))
+    return p.name("the name of a job")
+
+
+def advance(p: PenstockParser) -> AdvanceWatermark:
+    """ADVANCE WATERMARK FOR stream TO TIMESTAMP '…'"""
+    p.expect("ADVANCE", "WATERMARK", "FOR")
+    stream = p.name("the name of a stream")
+    p.expect("TO")
+    p.word("TIMESTAMP")
+    token = p._curr
+    text = p.string("TIMESTAMP '…'")
+    try:
+        when = datetime.fromisoformat(text.strip())
+        when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+        micros = (when - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            "this is no point in time",
+            hint="write TIMESTAMP '2024-01-31 12:00:00', in UTC",
+            span=token_span(token),
+        ) from None
+    return AdvanceWatermark(stream=stream, timestamp_us=micros)
+
+
+def subscribe(p: PenstockParser) -> Subscribe:
+    """SUBSCRIBE [TO] view [SINCE n]"""
+    p.expect("SUBSCRIBE")
+    p.word("TO")
+    if p._curr.token_type == T.L_PAREN:
+        p.not_yet("SUBSCRIBE to a query is not there yet", "create a materialized view and subscribe to it")
+    target = p.name("the name of a view")
+    first = p._curr
+    for words in (("ENVELOPE",), ("AS", "OF"), ("UP", "TO"), ("WITH",), ("WITHIN",)):
+        if p.ahead(*words):
+            materialize.refuse(f"SUBSCRIBE … {' '.join(words)}", "use SUBSCRIBE TO view SINCE n", first)
+    since = None
+    if p.word("SINCE"):
+        if p._curr.token_type != T.NUMBER or not p._curr.text.isdecimal() or len(p._curr.text) > 18:
+            p.fail("a whole number")
+        since = int(p._curr.text)
+        p._advance()
+    return Subscribe(target=target, since=since)

@@ -1,0 +1,37 @@
+"""SET and RESET."""
+
+from __future__ import annotations
+
+from sqlglot.tokens import TokenType
+
+from penstock.sql.grammar.options import key, value
+from penstock.sql.parser import PenstockParser
+from penstock.sql.statements import ResetSetting, SetSetting, Show, Statement
+
+T = TokenType
+
+
+def set_setting(p: PenstockParser) -> Statement:
+    """SET key = value, SET 'key' = 'value', SET key TO value; SET alone shows all."""
+    p.expect("SET")
+    if not p._curr:
+        return Show(kind="SETTINGS")
+    first = p._curr
+    name = key(p)
+    key_span = p.since(first)
+    if not p.symbol(T.EQ) and not p.word("TO"):
+        p.fail("=")
+    at = p._curr
+    if p.word("DEFAULT"):
+        return ResetSetting(key=name, key_span=key_span)
+    found = value(p, bare=True)
+    return SetSetting(key=name, value=found, key_span=key_span, value_span=p.since(at))
+
+
+def reset_setting(p: PenstockParser) -> ResetSetting:
+    """RESET key, RESET 'key', RESET, RESET ALL"""
+    p.expect("RESET")
+    first = p._curr
+    if not first or p.word("ALL"):
+        return ResetSetting(key=None)
+    return ResetSetting(key=key(p), key_span=p.since(first))

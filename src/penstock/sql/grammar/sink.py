@@ -1,0 +1,158 @@
+"""CREATE SINK, CREATE FUNCTION, CREATE SECRET."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.tokens import TokenType
+
+from penstock.errors import CatalogError
+from penstock.secrets import Secret
+from penstock.sql.dialects import materialize
+from penstock.sql.grammar.columns import Columns, column_list
+from penstock.sql.grammar.create import Head, if_not_exists
+from penstock.sql.grammar.options import format_clause, options
+from penstock.sql.parser import PenstockParser
+from penstock.sql.reading import WORD_TOKENS
+from penstock.sql.spans import token_span
+from penstock.sql.statements import (
+    NOWHERE,
+    CreateFunction,
+    CreateSecret,
+    CreateSink,
+    Format,
+    Name,
+    Option,
+    Parameter,
+    Query,
+)
+from penstock.types import SqlType
+
+T = TokenType
+
+
+def create_sink(p: PenstockParser, head: Head) -> CreateSink:
+    """CREATE SINK k [(columns)] [INTO t] [FROM r | AS query] [WITH (…)] [FORMAT …], the clauses in any order"""
+    exists = if_not_exists(p)
+    name = p.name("the name of the sink")
+    columns = column_list(p) if p._curr.token_type == T.L_PAREN else Columns()
+    if columns.watermark is not None:
+        raise CatalogError("INVALID_WATERMARK", "a sink has no watermark", span=columns.watermark.span)
+    into: Name | None = None
+    query: Query | None = None
+    found: tuple[Option, ...] = ()
+    form: Format | None = None
+    with_span = NOWHERE
+    while p._curr:
+        first = p._curr
+        if into is None and query is None and p.word("INTO"):
+            _refuse_connection(p)
+            into = p.name("the name of a table")
+        elif query is None and p.word("FROM"):
+            query = _whole(p)
+        elif query is None and p.word("AS"):
+            query = p.query()
+        elif with_span is NOWHERE and p.word("WITH"):
+            found = options(p)
+            with_span = p.since(first)
+        elif form is None and p.ahead("FORMAT"):
+            form = format_clause(p)
+        else:
+            _refuse_connection(p)
+            p.end()
+    return CreateSink(
+        name=name,
+        options=found,
+        query=query,
+        columns=tuple(columns.columns),
+        primary_key=columns.primary_key,
+        into=into,
+        format=form,
+        or_replace=head.or_replace,
+        if_not_exists=exists,
+        with_span=with_span,
+    )
+
+
+def _whole(p: PenstockParser) -> Query:
+    """FROM r, which is AS SELECT * FROM r"""
+    first = p._prev
+    table = p.table_name()
+    star = exp.Star().update_positions(first)
+    return Query(exp.Select(expressions=[star], from_=exp.From(this=table)), span=p.since(first))
+
+
+def _refuse_connection(p: PenstockParser) -> None:
+    if p.ahead("INTO", "KAFKA") or p.ahead("KAFKA", "CONNECTION") or p.ahead("ENVELOPE") or p.ahead("KEY", "("):
+        materialize.refuse("CREATE SINK over a connection", "use WITH (connector = 'kafka', …)", p._curr)
+
+
+def create_function(p: PenstockParser, head: Head, *, aggregate: bool = False) -> CreateFunction:
+    """CREATE FUNCTION f (a INT) RETURNS INT LANGUAGE python AS 'module.function' | $$ source $$"""
+    exists = if_not_exists(p)
+    name = p.name("the name of the function")
+    parameters = p.bracketed(lambda: _parameter(p)) if p._curr.token_type == T.L_PAREN else ()
+    returns: SqlType | None = None
+    language: str | None = None
+    body: str | None = None
+    found: tuple[Option, ...] = ()
+    while p._curr:
+        if returns is None and p.word("RETURNS"):
+            if p.ahead("TABLE"):
+                p.not_yet("functions that return tables are not there yet", "return an array and UNNEST it")
+            returns = p.type_name()
+        elif language is None and p.word("LANGUAGE"):
+            if p._curr.token_type not in WORD_TOKENS:
+                p.fail("the name of a language")
+            p._advance()
+            language = p._prev.text.lower()
+        elif body is None and p.word("AS"):
+            body = p.string("'module.function' or $$ source $$")
+        elif not found and p.word("WITH"):
+            found = options(p)
+        elif p.ahead("USING"):
+            p.not_yet("functions from archives are not there yet", "install the module and name it in AS")
+        else:
+            p.end()
+    if body is None:
+        p.fail("AS")
+    return CreateFunction(
+        name=name,
+        parameters=parameters,
+        returns=returns,
+        language=language or "python",
+        body=body,
+        aggregate=aggregate,
+        or_replace=head.or_replace,
+        temporary=head.temporary,
+        if_not_exists=exists,
+        options=found,
+    )
+
+
+def _parameter(p: PenstockParser) -> Parameter:
+    """name type, or type alone"""
+    if p._curr.token_type in WORD_TOKENS | {T.IDENTIFIER} and p._next.token_type in WORD_TOKENS:
+        follows = p._next.text.upper()
+        if p._curr.token_type == T.IDENTIFIER or follows not in {"PRECISION", "VARYING", "UNSIGNED", "WITH", "WITHOUT"}:
+            p._advance()
+            return Parameter(name=p._prev.text, type=p.type_name())
+    return Parameter(name=None, type=p.type_name())
+
+
+def create_secret(p: PenstockParser, head: Head) -> CreateSecret:
+    """CREATE SECRET name [WITH (…)] AS 'value'"""
+    exists = if_not_exists(p)
+    name = p.name("the name of the secret")
+    found = options(p) if p.word("WITH") else ()
+    p.expect("AS")
+    token = p._curr
+    value = p.string("the value, in single quotes")
+    p.secret_stretches.append((token.start, token.end + 1))
+    return CreateSecret(
+        name=name,
+        value=Secret(value),
+        options=found,
+        or_replace=head.or_replace,
+        if_not_exists=exists,
+        value_span=token_span(token),
+    )

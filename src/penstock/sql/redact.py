@@ -1,0 +1,155 @@
+"""The text of a script as it may be shown: every character that may be secret is a `*`.
+
+Error snippets and quoted words are cut from `Source.masked` and from nothing else, so that there is one place to get
+right. Of a statement that was understood, the values of its options are masked (the options layer then reveals those
+it knows to be public). Of a statement that was not understood nobody knows what is a value, so everything that could
+be one is masked. Comments are masked always: people comment out lines with passwords in them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from penstock.errors import Span
+from penstock.sql.lexical import INVALID, first_words
+from penstock.sql.tokens import WORDS
+
+# A statement that begins with one of these has no options of its own.
+_OPEN: Final = frozenset({"SELECT", "WITH", "VALUES", "DESCRIBE", "DESC", "DROP", "SHOW", "EXPLAIN", "("})
+
+# Words that are no secret wherever they stand. More than the parser's keywords: what users read in our grammar.
+_KNOWN: Final = frozenset(
+    WORDS.keys()
+    | set(
+        "ADVANCE ALTER ALWAYS APPEND AT BEGIN BY CASCADE CHANGES COMMENT CREATE DRAIN DROP EMIT ENCODE ENFORCED "
+        "EXECUTE EXPLAIN EXTENDED FINAL FORMAT FUNCTION GENERATED GROUP HEADER IF INCLUDE INSERT INTO JOB JSON KEY "
+        "LANGUAGE MATERIALIZED METADATA ONLY OPTIONS ORDER PARTITION PARTITIONED PHYSICAL PLAN PRIMARY RENAME REPLACE "
+        "RESET RESTRICT RETURNS REWRITE SECRET SET SHOW SINK SOURCE STATEMENT STREAM SYSTEM_TIME TABLE TEMPORARY TO "
+        "TUMBLE HOP SESSION CUMULATE VIEW VIRTUAL WATERMARK".split()
+    )
+)
+
+
+
+class _Stars(dict[int, int]):
+    """A translation table that turns every character but white space into a star."""
+
+    def __missing__(self, code: int) -> int:
+        return code if chr(code).isspace() else ord("*")
+
+
+_PARTS = re.compile(
+    r"""(?P<comment>--[^\r\n]*|/\*.*?(?:\*/|\Z))
+      | (?P<string>[eE]'(?:[^'\\]|\\.|'')*+(?:'|\Z)|[xX]?'[^']*+(?:''[^']*+)*+(?:'|\Z)|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z))
+      | (?P<name>"[^"]*(?:"|\Z)|`[^`]*(?:`|\Z))
+      | (?P<word>[\w$@\\{}!&?^~]+)
+      | (?P<equals>=)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A script and how it may be shown. `masked` has the length of `text`, with the same line breaks."""
+
+    text: str = field(repr=False)
+    masked: str
+
+    def revealing(self, spans: Iterable[Span]) -> Source:
+        """The same source with the given stretches shown."""
+        shown = list(self.masked)
+        for span in spans:
+            shown[span.start : span.end] = self.text[span.start : span.end]
+        return Source(self.text, "".join(shown))
+
+    def shows(self, span: Span) -> str | None:
+        """The text of a stretch, or None when any of it is masked."""
+        cut = self.masked[span.start : span.end]
+        return cut if cut == self.text[span.start : span.end] else None
+
+    def line(self, number: int) -> str:
+        """A line of the masked text, counted from 1, without its line break."""
+        lines = self.masked.split("\n")
+        return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
+
+
+def mask(text: str, spans: Iterable[tuple[int, int]]) -> Source:
+    """A source with the given stretches (start, end) masked."""
+    clean = INVALID.sub("\ufffd", text)
+    pieces: list[str] = []
+    position = 0
+    for start, end in sorted(spans):
+        if end <= position:
+            continue
+        start = max(start, position)
+        pieces.append(clean[position:start])
+        pieces.append(clean[start:end].translate(_Stars()))
+        position = end
+    pieces.append(clean[position:])
+    return Source(clean, "".join(pieces))
+
+
+def comments(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The insides of the comments of a stretch that lexes."""
+    return [
+        (match.start() + 2, match.end()) for match in _PARTS.finditer(text, start, end) if match.lastgroup == "comment"
+    ]
+
+
+def suspects(text: str, start: int, end: int, *, torn: bool = False) -> list[tuple[int, int]]:
+    """What may be secret in a statement that was not understood.
+
+    All strings but those of intervals; and, where the statement may have options, every word and number behind the
+    first `=` or string that is no keyword. Of a torn script (a quote is missing somewhere, so that the inside of a
+    string may look like code) every such word from the beginning.
+    """
+    everything = torn
+    closed = torn or not _reads(text, start, end)
+    depth_of_with = False
+    found: list[tuple[int, int]] = []
+    previous = ""
+    for match in _PARTS.finditer(text, start, end):
+        kind = "string" if match.lastgroup == "tag" else match.lastgroup
+        if kind == "comment":
+            found.append((match.start() + 2, match.end()))
+            continue
+        word = match.group().upper()
+        if kind == "string":
+            if torn or previous != "INTERVAL":
+                found.append(match.span())
+            everything = everything or closed
+        elif kind == "equals":
+            everything = everything or closed
+        elif (everything or depth_of_with) and word not in _KNOWN:
+            found.append(match.span())
+        if kind == "word" and previous == "WITH":
+            depth_of_with = text[match.start() - 1 : match.start()] == "("
+        previous = word
+    return found
+
+
+def _reads(text: str, start: int, end: int) -> bool:
+    """Whether the statement only reads, so that its words are names and not values."""
+    words = first_words(text, start, end, 3)
+    while words and words[0] in {"EXPLAIN", "SHOW"} and len(words) > 1:
+        if words[0] == "SHOW" and words[1] != "REWRITE":
+            return True
+        words = words[1:] if words[0] == "EXPLAIN" else words[2:]
+        if words and words[0] == "PHYSICAL":
+            words = words[1:]
+    if words and words[0] == "INSERT":
+        return _selects_before_value(text, start, end)
+    return bool(words) and words[0] in _OPEN
+
+
+def _selects_before_value(text: str, start: int, end: int) -> bool:
+    """Whether an INSERT comes to its query before anything that could be the value of an option."""
+    for match in _PARTS.finditer(text, start, end):
+        if match.lastgroup in {"string", "tag", "equals"}:
+            return False
+        if match.lastgroup == "word" and match.group().upper() in {"SELECT", "VALUES"}:
+            return True
+    return False

@@ -1,0 +1,1 @@
+"""The numbered steps that bring a catalog database to the current layout."""

@@ -1,0 +1,391 @@
+"""The commands as a shell sees them: what they print where, and the exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import sqlglot.tokens
+
+import penstock
+from penstock.interfaces.cli import check as check_command
+from penstock.interfaces.cli.main import cli, run
+from tests.project import ROOT, files, title
+
+GOOD = """\
+CREATE STREAM clicks (user_id BIGINT, page STRING, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (connector = 'topic');
+SELECT user_id, COUNT(*) AS n FROM clicks GROUP BY user_id;
+"""
+BAD = """\
+CREATE STREAM clicks (user_id BIGINT, page STRING, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (connector = 'topic');
+SELECT usr_id FROM clicks;
+SELEC 1;
+SELECT page FROM clicks;
+"""
+FIELDS = ["line", "column", "kind", "ok", "condition", "message", "hint", "support", "canonical", "mode"]
+CANARY = "canary-4711"
+SECRETIVE = f"""\
+CREATE STREAM s (a INT) WITH (
+  connector = 'kafka', topic = 's', format = 'json', properties.sasl.password = '{CANARY}'
+);
+CREATE SECRET p AS '{CANARY}';
+"""
+
+
+@dataclass
+class Shell:
+    """Runs the command line in this process."""
+
+    capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch
+    directory: Path
+    out: str = ""
+    err: str = ""
+
+    def __call__(self, *arguments: str, stdin: bytes = b"") -> int:
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = run(arguments)
+        self.out, self.err = self.capsys.readouterr()
+        return code
+
+    def file(self, text: str | bytes, name: str = "script.sql") -> str:
+        path = self.directory / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(path)
+
+    @property
+    def objects(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
+    for name in list(os.environ):
+        if name.startswith("PENSTOCK"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("NO_COLOR", "1")
+    return Shell(capsys, monkeypatch, tmp_path)
+
+
+# check
+
+
+def test_check_of_a_good_script_is_short(shell: Shell) -> None:
+    assert shell("check", shell.file(GOOD)) == 0
+    assert shell.out == "2 statements, 0 errors\n"
+    assert shell.err == ""
+
+
+def test_check_goes_on_after_an_error_and_shows_each(shell: Shell) -> None:
+    path = shell.file(BAD)
+    assert shell("check", path) == 1
+    lines = shell.out.splitlines()
+    assert lines[0].startswith(f"error[UNKNOWN_COLUMN] {path}:2:8: ")
+    assert lines[1:3] == ["  2 | SELECT usr_id FROM clicks;", "    |        ^^^^^^"]
+    assert "user_id" in lines[3]
+    assert any(line.startswith(f"error[SYNTAX_ERROR] {path}:3:1: ") for line in lines)
+    assert lines[-1] == "4 statements, 2 errors"
+
+
+def test_check_json_has_the_promised_fields_in_order(shell: Shell) -> None:
+    assert shell("check", "--json", shell.file(BAD)) == 1
+    assert [list(entry)[: len(FIELDS)] for entry in shell.objects] == [FIELDS] * 4
+    create, unknown, syntax, select = shell.objects
+    assert (create["kind"], create["ok"], create["condition"], create["mode"]) == ("CREATE STREAM", True, None, None)
+    assert (unknown["line"], unknown["column"], unknown["condition"]) == (2, 8, "UNKNOWN_COLUMN")
+    assert (unknown["ok"], unknown["support"]) == (False, None)
+    assert (syntax["line"], syntax["condition"]) == (3, "SYNTAX_ERROR")
+    assert (select["ok"], select["mode"], select["canonical"]) == (True, "append", "SELECT page\nFROM clicks")
+
+
+def test_check_json_tells_never_from_not_yet(shell: Shell) -> None:
+    script = GOOD + "SELECT DISTINCT page FROM clicks;\nDELETE FROM clicks;"
+    assert shell("check", "--json", shell.file(script)) == 1
+    distinct, delete = shell.objects[2:]
+    assert (distinct["condition"], distinct["support"]) == ("UPDATING_DISTINCT", "not_yet")
+    assert distinct["mode"] in {"upsert", "append", "retract"}
+    assert (delete["condition"], delete["support"]) == ("UNSUPPORTED_STATEMENT", "never")
+
+
+def test_check_reads_the_standard_input(shell: Shell) -> None:
+    assert shell("check", "-", stdin=BAD.encode()) == 1
+    assert shell.out.startswith("error[UNKNOWN_COLUMN] <stdin>:2:8: ")
+
+
+def test_check_takes_each_file_by_itself(shell: Shell) -> None:
+    """What one file creates is not there in the next."""
+    first, second = shell.file(GOOD, "a.sql"), shell.file("SELECT page FROM clicks", "b.sql")
+    assert shell("check", first, second) == 1
+    assert f"error[UNKNOWN_RELATION] {second}:1:18: " in shell.out
+    assert shell.out.endswith("3 statements, 1 error\n")
+
+
+def test_lenient_check_accepts_relations_it_does_not_know(shell: Shell) -> None:
+    path = shell.file("SELECT page FROM clicks")
+    assert shell("check", path) == 1
+    assert shell("check", "--lenient", path) == 0
+    shell.monkeypatch.setenv("PENSTOCK_CHECK_LENIENT", "1")
+    assert shell("check", path) == 0
+
+
+def test_check_of_comments_only_has_nothing_to_say(shell: Shell) -> None:
+    assert shell("check", shell.file("-- nothing yet\n")) == 0
+    assert shell.out == "0 statements, 0 errors\n"
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "fmt"])
+def test_a_file_that_cannot_be_read_is_wrong_usage(shell: Shell, command: str) -> None:
+    assert shell(command, "missing.sql") == 2
+    assert shell.err == "error: cannot read 'missing.sql': no such file or directory\n"
+    assert shell(command, str(shell.directory)) == 2
+    assert "is a directory" in shell.err
+    assert shell(command, "a\0b") == 2
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "fmt"])
+@pytest.mark.parametrize("content", ["", " \n\t\n"])
+def test_an_empty_file_is_an_error(shell: Shell, command: str, content: str) -> None:
+    path = shell.file(content)
+    assert shell(command, path) == 1
+    assert shell.err == f"error: {path} is empty: there is no statement in it\n"
+
+
+@pytest.mark.parametrize("arguments", [["check"], ["chekc", "x"], ["check", "--jsn", "x"], ["check", "-", "-"]])
+def test_wrong_usage_exits_with_2(shell: Shell, arguments: list[str]) -> None:
+    assert shell(*arguments) == 2
+    assert shell.err.startswith("Usage: penstock")
+
+
+@pytest.mark.parametrize(
+    ("content", "condition"),
+    [
+        (b"SELECT \xff", "INVALID_CHARACTER"),
+        (b"SELECT 1\x00", "INVALID_CHARACTER"),
+        (b"SELECT 'a", "SYNTAX_ERROR"),
+        (b"SELECT " + b"(" * 10_000 + b"1" + b")" * 10_000, "STATEMENT_TOO_DEEP"),
+        (b"SELECT '" + b"a" * 10_000_000 + b"'", "STATEMENT_TOO_LONG"),
+    ],
+)
+def test_hostile_scripts_are_refused_within_a_second(shell: Shell, content: bytes, condition: str) -> None:
+    path = shell.file(content)
+    shell("check", shell.file("SELECT 1", "warm.sql"))
+    begin = time.perf_counter()
+    assert shell("check", path) == 1
+    assert time.perf_counter() - begin < 1
+    assert shell.out.startswith(f"error[{condition}]")
+    assert len(shell.out) < 1000
+    assert shell("check", "--json", path) == 1
+    assert shell.objects[0]["condition"] == condition
+
+
+# secrets
+
+
+@pytest.mark.parametrize("command", [["check"], ["check", "--json"], ["explain"], ["explain", "--json"], ["fmt"]])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        "",
+        "SELECT 1",  # a second statement in front
+        "CREATE STREAM t (a INT, a INT) WITH (connector = 'kafka', password = 'canary-4711')",
+        "CREATE STREAM t (a INT) WITH (connector = 'kafka' password 'canary-4711')",
+        "CREATE SECRET x 'canary-4711'",
+        "SET 'password' = canary-4711",
+    ],
+)
+def test_no_command_prints_a_secret(shell: Shell, command: list[str], spoil: str) -> None:
+    shell("--debug", *command, shell.file(f"{spoil};\n{SECRETIVE}"))
+    assert CANARY not in shell.out + shell.err
+
+
+# explain
+
+
+def test_explain_shows_each_query(shell: Shell) -> None:
+    assert shell("explain", shell.file(GOOD)) == 0
+    assert shell.out.startswith("SELECT (line 2)\n")
+    assert "clicks" in shell.out
+    assert "upsert" in shell.out
+    assert "CREATE STREAM" not in shell.out
+
+
+def test_explain_json_is_one_object_a_query(shell: Shell) -> None:
+    assert shell("explain", "--json", shell.file(GOOD)) == 0
+    (plan,) = shell.objects
+    text = json.dumps(plan)
+    for name in ("is_stateful", "is_broadcast", "requires_shuffle"):
+        assert name in text
+
+
+def test_explain_puts_errors_beside_and_exits_with_1(shell: Shell) -> None:
+    path = shell.file(BAD)
+    assert shell("explain", path) == 1
+    assert shell.out.startswith("SELECT (line 4)\n")
+    assert shell.err.startswith(f"error[UNKNOWN_COLUMN] {path}:2:8: ")
+
+
+# fmt
+
+
+def test_fmt_prints_the_canonical_form_with_its_comments(shell: Shell) -> None:
+    script = "-- a header\n\n/* of\n   two */\nselect  a,b from t where a=1 -- beside\n; ;select 1 as x;\n-- the end\n"
+    assert shell("fmt", shell.file(script)) == 0
+    assert shell.out == (
+        "-- a header\n\n/* of\n   two */\nSELECT a, b\nFROM t\nWHERE a = 1; -- beside\n\nSELECT 1 AS x;\n\n-- the end\n"
+    )
+    assert shell.err == ""
+
+
+def test_fmt_of_its_own_output_changes_nothing(shell: Shell) -> None:
+    for path in files("examples/*.sql"):
+        shell("fmt", str(path))
+        once = shell.out
+        assert shell("fmt", shell.file(once)) == 0
+        assert shell.out == once, title(path)
+
+
+def test_fmt_check_and_write(shell: Shell) -> None:
+    path = shell.file("select 1 as a")
+    assert shell("fmt", "--check", path) == 1
+    assert shell.err == f"error: {path} is not in canonical form\n"
+    assert shell("fmt", "--write", path) == 0
+    assert Path(path).read_text(encoding="utf-8") == "SELECT 1 AS a;\n"
+    assert shell("fmt", "--check", path) == 0
+    assert (shell.out, shell.err) == ("", "")
+
+
+def test_fmt_write_refuses_to_lose_a_comment(shell: Shell) -> None:
+    text = "select 1, -- the first\n  2;\n"
+    path = shell.file(text)
+    assert shell("fmt", path) == 0
+    assert shell.err == f"notice {path}: comments inside statements are left out (line 1)\n"
+    assert shell("fmt", "--write", path) == 1
+    assert Path(path).read_text(encoding="utf-8") == text
+
+
+def test_fmt_masks_secrets_and_refuses_to_write_them(shell: Shell) -> None:
+    path = shell.file(SECRETIVE)
+    assert shell("fmt", path) == 0
+    assert "'********'" in shell.out
+    assert "topic = 's'" in shell.out
+    assert "may be secret" in shell.err
+    assert shell("fmt", "--write", path) == 1
+    assert shell("fmt", "--check", path) == 1
+    assert Path(path).read_text(encoding="utf-8") == SECRETIVE
+
+
+def test_fmt_keeps_references_to_secrets(shell: Shell) -> None:
+    assert shell("fmt", shell.file(SECRETIVE.replace(CANARY, "${env:PASSWORD}"))) == 0
+    assert shell.out.count("'${env:PASSWORD}'") == 2
+    assert shell.err == ""
+
+
+def test_fmt_prints_nothing_of_a_script_it_cannot_read(shell: Shell) -> None:
+    path = shell.file("SELECT 1;\nSELEC 2;")
+    assert shell("fmt", path) == 1
+    assert shell.out == ""
+    assert shell.err.startswith(f"error[SYNTAX_ERROR] {path}:2:1: ")
+
+
+def test_fmt_check_and_write_exclude_each_other(shell: Shell) -> None:
+    assert shell("fmt", "--check", "--write", shell.file(GOOD)) == 2
+    assert shell("fmt", "--write", "-", stdin=GOOD.encode()) == 2
+
+
+# the rest
+
+
+def test_version(shell: Shell) -> None:
+    assert shell("version", "--json") == 0
+    assert shell.objects[0]["penstock"] == penstock.__version__
+    assert shell("--version") == 0
+    assert shell.out == f"penstock {penstock.__version__}\n"
+
+
+def test_every_option_is_an_environment_variable(shell: Shell) -> None:
+    shell.monkeypatch.setenv("PENSTOCK_CHECK_JSON", "true")
+    assert shell("check", shell.file(GOOD)) == 0
+    assert len(shell.objects) == 2
+
+
+def test_every_command_and_option_has_help() -> None:
+    for name, command in cli.commands.items():
+        assert command.help, name
+        for parameter in command.params:
+            assert parameter.param_type_name == "argument" or getattr(parameter, "help", None), (name, parameter.name)
+
+
+def test_debug_shows_where_an_error_was_raised(shell: Shell) -> None:
+    path = shell.file(BAD)
+    shell("check", path)
+    assert "trace" not in shell.err
+    for arguments in (["--debug", "check", path], ["check", path, "--debug"]):
+        assert shell(*arguments) == 1
+        assert "penstock.errors.ResolutionError" in shell.err
+
+
+def test_a_bug_is_reported_as_one(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_names: tuple[str, ...]) -> None:
+        raise KeyError(CANARY)
+
+    monkeypatch.setattr(check_command, "read_scripts", broken)
+    assert shell("check", "x.sql") == 1
+    assert shell.err.startswith("error[INTERNAL_ERROR]: an unexpected KeyError\n")
+    assert shell("--debug", "check", "x.sql") == 1
+    assert "in broken" in shell.err
+    assert CANARY not in shell.err
+
+
+def test_the_compiled_build_of_sqlglot_is_refused_by_name(shell: Shell) -> None:
+    program = (
+        "import sqlglot.tokens; sqlglot.tokens.SQLGLOTC_INSTALLED = True;"
+        "from penstock.interfaces.cli.main import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "check", shell.file(GOOD)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert sqlglot.tokens.SQLGLOTC_INSTALLED is False
+    assert done.returncode == 1
+    assert done.stderr.startswith("error[INSTALLATION_UNUSABLE]: sqlglot is installed in its compiled build (sqlglotc)")
+    assert "pip uninstall sqlglotc" in done.stderr
+
+
+def test_ctrl_c_exits_with_130(tmp_path: Path) -> None:
+    pipe = tmp_path / "script.sql"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "penstock", "check", str(pipe)]
+    # Opening the pipe returns when the command has opened its other end: from then on it waits for text.
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process, pipe.open("w"):
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize("path", [path for path in files("examples/*.sql") if path.stem != "mistakes"], ids=title)
+def test_examples_are_accepted(shell: Shell, path: Path) -> None:
+    assert shell("check", str(path)) == 0, shell.out
+
+
+def test_the_example_of_mistakes_is_refused_statement_by_statement(shell: Shell) -> None:
+    assert shell("check", "--json", str(ROOT / "examples" / "mistakes.sql")) == 1
+    assert [entry["condition"] for entry in shell.objects] == [
+        None,
+        "UNKNOWN_COLUMN",
+        "WINDOW_MISMATCH",
+        "UPDATING_JOIN",
+        "UNSUPPORTED_STATEMENT",
+        "UNKNOWN_OPTION",
+    ]

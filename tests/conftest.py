@@ -1,0 +1,13 @@
+"""What all tests share: the hypothesis profiles."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+# Deadlines measure the machine, not the code; a failure prints the command that replays it.
+settings.register_profile("dev", max_examples=60, deadline=None, print_blob=True)
+settings.register_profile("ci", max_examples=150, deadline=None, print_blob=True)
+settings.register_profile("long", max_examples=5000, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))

@@ -1,0 +1,33 @@
+"""The reference names every command, and no link leads nowhere."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from penstock.interfaces.cli.main import cli
+from tests.project import ROOT, title
+
+
+@pytest.mark.parametrize("command", cli.commands)
+def test_command_is_documented_with_its_help(command: str) -> None:
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert f"## penstock {command}\n" in page
+    assert f"$ penstock {command} --help\n" in page
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = []
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for target, _, anchor in re.findall(r"\]\(([^)#:]+)(#([^)]*))?\)", page.read_text(encoding="utf-8")):
+            other = page.parent / target
+            if not other.exists() or (anchor and anchor not in anchors(other.read_text(encoding="utf-8"))):
+                broken.append(f"{title(page)}: {target}#{anchor}")
+    assert broken == []
+
+
+def anchors(page: str) -> set[str]:
+    """The names of a page's headings, as links spell them."""
+    headings = re.findall(r"^#+ (.+)$", page, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
