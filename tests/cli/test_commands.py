@@ -31,6 +31,7 @@ SELEC 1;
 SELECT page FROM clicks;
 """
 FIELDS = ["line", "column", "kind", "ok", "condition", "message", "hint", "support", "canonical", "mode"]
+EXAMPLES = [path for path in files("examples/*.sql") if path.stem != "mistakes"]
 CANARY = "canary-4711"
 SECRETIVE = f"""\
 CREATE STREAM s (a INT) WITH (
@@ -79,9 +80,12 @@ def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_check_of_a_good_script_is_short(shell: Shell) -> None:
-    assert shell("check", shell.file(GOOD)) == 0
-    assert shell.out == "2 statements, 0 errors\n"
-    assert shell.err == ""
+    path = shell.file(GOOD)
+    assert shell("check", "--quiet", path) == 0
+    assert (shell.out, shell.err) == ("2 statements, 0 errors\n", "")
+    assert shell("check", path) == 0
+    assert shell.out.startswith(f"notice {path}:2:1: ")
+    assert shell.out.endswith("\n2 statements, 0 errors\n")
 
 
 def test_check_goes_on_after_an_error_and_shows_each(shell: Shell) -> None:
@@ -103,7 +107,7 @@ def test_check_json_has_the_promised_fields_in_order(shell: Shell) -> None:
     assert (unknown["line"], unknown["column"], unknown["condition"]) == (2, 8, "UNKNOWN_COLUMN")
     assert (unknown["ok"], unknown["support"]) == (False, None)
     assert (syntax["line"], syntax["condition"]) == (3, "SYNTAX_ERROR")
-    assert (select["ok"], select["mode"], select["canonical"]) == (True, "append", "SELECT page\nFROM clicks")
+    assert (select["ok"], select["mode"], select["canonical"]) == (True, "append", "SELECT\n  page\nFROM clicks")
 
 
 def test_check_json_tells_never_from_not_yet(shell: Shell) -> None:
@@ -239,14 +243,15 @@ def test_fmt_prints_the_canonical_form_with_its_comments(shell: Shell) -> None:
     script = "-- a header\n\n/* of\n   two */\nselect  a,b from t where a=1 -- beside\n; ;select 1 as x;\n-- the end\n"
     assert shell("fmt", shell.file(script)) == 0
     assert shell.out == (
-        "-- a header\n\n/* of\n   two */\nSELECT a, b\nFROM t\nWHERE a = 1; -- beside\n\nSELECT 1 AS x;\n\n-- the end\n"
+        "-- a header\n\n/* of\n   two */\nSELECT\n  a,\n  b\nFROM t\nWHERE\n  a = 1; -- beside\n\n"
+        "SELECT\n  1 AS x;\n\n-- the end\n"
     )
     assert shell.err == ""
 
 
 def test_fmt_of_its_own_output_changes_nothing(shell: Shell) -> None:
-    for path in files("examples/*.sql"):
-        shell("fmt", str(path))
+    for path in EXAMPLES:
+        assert shell("fmt", str(path)) == 0
         once = shell.out
         assert shell("fmt", shell.file(once)) == 0
         assert shell.out == once, title(path)
@@ -257,7 +262,7 @@ def test_fmt_check_and_write(shell: Shell) -> None:
     assert shell("fmt", "--check", path) == 1
     assert shell.err == f"error: {path} is not in canonical form\n"
     assert shell("fmt", "--write", path) == 0
-    assert Path(path).read_text(encoding="utf-8") == "SELECT 1 AS a;\n"
+    assert Path(path).read_text(encoding="utf-8") == "SELECT\n  1 AS a;\n"
     assert shell("fmt", "--check", path) == 0
     assert (shell.out, shell.err) == ("", "")
 
@@ -374,7 +379,7 @@ def test_ctrl_c_exits_with_130(tmp_path: Path) -> None:
     assert b"Traceback" not in err
 
 
-@pytest.mark.parametrize("path", [path for path in files("examples/*.sql") if path.stem != "mistakes"], ids=title)
+@pytest.mark.parametrize("path", EXAMPLES, ids=title)
 def test_examples_are_accepted(shell: Shell, path: Path) -> None:
     assert shell("check", str(path)) == 0, shell.out
 

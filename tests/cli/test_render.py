@@ -72,6 +72,14 @@ def test_error_tells_never_from_not_yet() -> None:
     assert "support" not in render_error(unknown_column(None), None, "a.sql")
 
 
+def test_a_long_detail_goes_over_several_lines() -> None:
+    error = ResolutionError("UNKNOWN_COLUMN", "no", detail=", ".join(f"column_{n}" for n in range(60)))
+    lines = render_error(error, None, "a.sql").splitlines()
+    assert lines[1].startswith("  detail: column_0, ")
+    assert len(lines) > 5
+    assert max(map(len, lines)) < LINE_LIMIT + 12
+
+
 def test_colours_are_there_only_when_asked_for() -> None:
     error = unknown_column(Span(1, 1, 1))
     bare = render_error(error, Text("x"), "a.sql")

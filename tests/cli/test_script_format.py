@@ -51,7 +51,7 @@ def test_comments_inside_a_statement_are_reported_with_their_places() -> None:
     script = b"-- kept\nselect a, -- first\n  b /* second */ from t -- kept too\n;\n"
     formatted = format_script(script, parse_script(script))
     assert [(span.line, span.column) for span in formatted.lost_comments] == [(2, 11), (3, 5)]
-    assert formatted.text == "-- kept\nSELECT a, b\nFROM t; -- kept too\n"
+    assert formatted.text == "-- kept\nSELECT\n  a,\n  b\nFROM t; -- kept too\n"
 
 
 def test_a_script_of_comments_stays_what_it_is() -> None:

@@ -8,6 +8,7 @@ an accepted block where the canonical text of its last statement follows. Positi
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,7 @@ import pytest
 
 from penstock.catalog.model import SourceDefinition
 from penstock.errors import CONDITIONS
+from penstock.plan.explain import explain_json, explain_text
 from penstock.plan.script import analyze_script
 from penstock.plan.spark_text import spark_sql
 from penstock.sql.format import format_statement
@@ -39,8 +41,8 @@ META = re.compile(r"-- ([a-z-]+):(?: (.*))?$")
 REPEAT = re.compile(r"\{\{'(.+?)' \* (\d+)\}\}")
 CONTRACT_ID = re.compile(r"[A-W]\d{1,2}|DEC\d{1,2}|SC\d{1,2}")
 
-# what the front end alone cannot raise: bugs of ours, the disk, and questions that only a running engine is asked
-NOT_IN_FIXTURES = {"INTERNAL_ERROR", "STATE_PATH_UNUSABLE", "UNBOUNDED_QUERY"}
+# what the front end alone cannot raise: bugs of ours, the disk, the installation, questions to a running engine
+NOT_IN_FIXTURES = {"INTERNAL_ERROR", "INSTALLATION_UNUSABLE", "STATE_PATH_UNUSABLE", "UNBOUNDED_QUERY"}
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,10 @@ def shown(_: Option) -> bool:
     return False
 
 
+def spark_texts(report: StatementReport) -> list[str]:
+    return [spark_sql(plan.spark) for plan in report.analysis.plans] if report.analysis is not None else []
+
+
 def parsed(text: str | bytes) -> list[Statement]:
     found = parse_script(text)
     wrong = [item.error for item in found if item.error is not None]
@@ -157,11 +163,27 @@ def test_round_trip(block: Block) -> None:
 
 
 @each_accepted
-def test_canonical_text_is_accepted(block: Block) -> None:
-    """What we print as canonical can be pasted back: it parses and prints itself."""
-    for statement in parsed(block.text()):
-        text = format_statement(statement)
-        assert [format_statement(item) for item in parsed(text)] == [text]
+def test_canonical_text_can_be_pasted(block: Block) -> None:
+    """What we print as canonical is a script that means the same: equal canonical texts, modes and texts for Spark."""
+    first = reports(block)
+    assert all(report.canonical for report in first), [str(report.error) for report in first if report.error]
+    second = reports(block, ";\n".join(str(report.canonical) for report in first))
+    for before, after in zip(first, second, strict=True):
+        assert after.error is None, f"{before.canonical}\n{after.error}"
+        assert (after.canonical, after.mode) == (before.canonical, before.mode)
+        assert spark_texts(after) == spark_texts(before)
+
+
+@each_accepted
+def test_explained(block: Block) -> None:
+    """Every plan explains itself in words and in JSON, whose operators say what they cost (P2, P3)."""
+    for report in reports(block):
+        for plan in json.loads(json.dumps(explain_json(report)))["plans"]:
+            names = [operator["name"] for operator in plan["operators"]]
+            flags = {"is_stateful", "is_broadcast", "requires_shuffle"}
+            assert names, report.canonical
+            assert all(isinstance(operator[flag], bool) for operator in plan["operators"] for flag in flags)
+            assert all(name in explain_text(report) for name in names)
 
 
 @each_refused
@@ -216,13 +238,15 @@ def meaning(report: StatementReport, compare: str) -> object:
     assert analysis is not None
     if compare == "spark":
         assert analysis.plans
-        return [spark_sql(plan.spark) for plan in analysis.plans]
+        return spark_texts(report)
     if compare == "definition":
         assert isinstance(statement, CreateRelation)
         kept = analysis.session.catalog.find(statement.name)
         assert isinstance(kept, SourceDefinition)
         options = kept.options
-        return kept.columns, kept.event_time, kept.primary_key, options.connector, options.format, dict(options.values)
+        # what a relation may serve as is no part of what its rows are
+        given = {key: options.values[key] for key in options.given - {"type"}}
+        return kept.columns, kept.event_time, kept.primary_key, options.connector, options.format, given
     return report.canonical
 
 

@@ -28,7 +28,7 @@ from penstock.catalog.model import (
 )
 from penstock.catalog.secrets import check_owner, extract_secrets, used_secrets
 from penstock.catalog.text import canonical_text
-from penstock.errors import CatalogError, ResolutionError, Span
+from penstock.errors import CatalogError, OptionError, ResolutionError, Span
 from penstock.options.registry import connector_named, format_named
 from penstock.options.resolve import resolve_options
 from penstock.options.resolved import ResolvedOptions
@@ -72,6 +72,7 @@ __all__ = ["Surroundings", "as_sink", "define_function", "define_secret", "defin
 
 def define_source(statement: CreateRelation, surroundings: Surroundings = _NONE) -> SourceDefinition | SinkDefinition:
     """The definition of CREATE STREAM, TABLE or SOURCE: a sink where the options or the connector say so."""
+    _check_with(statement, surroundings)
     options = _resolve(statement, surroundings)
     statement, found = extract_secrets(statement, options)
     if found:
@@ -118,6 +119,18 @@ def define_source(statement: CreateRelation, surroundings: Surroundings = _NONE)
         depends_on=needs,
         text=text,
     )
+
+
+def _check_with(statement: CreateRelation, surroundings: Surroundings) -> None:
+    """CREATE STREAM alone means an embedded topic; a TABLE without options is plain in RisingWave only."""
+    plain = statement.kind == "STREAM" or surroundings.settings.get("dialect") == "risingwave"
+    if not statement.options and statement.format is None and not plain:
+        raise OptionError(
+            "MISSING_OPTION",
+            f"{statement.kind.lower()} {statement.name} has no WITH clause, so nothing says where its rows are",
+            hint="add WITH (connector = 'topic') for an embedded topic, or name another connector",
+            span=statement.name.span,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,21 @@ def _date_part(args: Arguments, dialect: str | None) -> exp.Expr:
     return date_part("date_part", unit, args[1], dialect, args[0])
 
 
+def _moved(spark: str, node: type[exp.Binary]) -> Builder:
+    """DATE_ADD(d, days) of Spark beside DATE_ADD(ts, INTERVAL …) of others, which is plain arithmetic."""
+
+    def build(args: Arguments, _dialect: str | None) -> exp.Expr:
+        if isinstance(args[1].unnest(), exp.Interval):
+            return exp.Paren(this=node(this=grouped(args[0]), expression=args[1]))
+        return call(spark, *args)
+
+    return build
+
+
+def _date_add(args: Arguments, dialect: str | None) -> exp.Expr:
+    return (_moved("date_add", exp.Add) if len(args) == 2 else _with_unit("date_add", "timestampadd"))(args, dialect)
+
+
 def _with_unit(function: str, spark: str, plain: str | None = None) -> Builder:
     """TIMESTAMPDIFF(unit, a, b) and its like; `plain` is the Spark function of the two-argument form."""
 
@@ -249,9 +264,8 @@ TIME: dict[str, ForeignFunction] = {
         "Spark",
         "days, or units",
     ),
-    **foreign(
-        "2..3 shifted dateadd date_add", _with_unit("date_add", "timestampadd", "date_add"), "Spark", "days, or units"
-    ),
+    **foreign("2..3 shifted dateadd date_add", _date_add, "Spark", "days, an interval, or units"),
+    **foreign("2 shifted date_sub", _moved("date_sub", exp.Sub), "Spark", "days, or an interval"),
     **foreign(
         "2..3 TIMESTAMP date_bin", renamed("time_bucket"), "PostgreSQL, Arroyo", "time_bucket; origin 1970-01-01"
     ),

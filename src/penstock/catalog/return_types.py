@@ -123,7 +123,7 @@ def _characters(types: Types) -> SqlType | None:
 
 def _reverse(types: Types) -> SqlType | None:
     source = _nth(types, 0)
-    return source if source is None or source.name == "ARRAY" else STRING
+    return source if source is None or source.name in {"ARRAY", "BINARY"} else STRING
 
 
 def _concat(types: Types) -> SqlType | None:
@@ -173,6 +173,13 @@ def _trunc(types: Types) -> SqlType | None:
     return DATE if _nth(types, 1) == STRING or (source is not None and source.temporal) else None
 
 
+def _shifted(types: Types) -> SqlType | None:
+    """DATE_ADD: of days a date, of units a timestamp, of an interval what was given."""
+    if len(types) == 3:
+        return TIMESTAMP
+    return _nth(types, 0) if _nth(types, 1) == INTERVAL else DATE
+
+
 _RULES: dict[str, Callable[[Types], SqlType | None]] = {
     "unknown": lambda _types: None,
     "arg0": lambda types: _nth(types, 0),
@@ -199,7 +206,7 @@ _RULES: dict[str, Callable[[Types], SqlType | None]] = {
     "percentile": _percentile,
     "trunc": _trunc,
     "difference": lambda types: BIGINT if len(types) == 3 else INT,
-    "shifted": lambda types: TIMESTAMP if len(types) == 3 else DATE,
+    "shifted": _shifted,
 }
 
 

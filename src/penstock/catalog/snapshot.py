@@ -170,7 +170,7 @@ class Catalog:
             return Catalog.of({**self._objects, definition.object_key: definition}), ()
         if not name.quoted and not existing.name.quoted:
             # Two spellings of one unquoted name: the first one stays, because others refer to the object by it.
-            definition = replace(definition, name=existing.name)
+            definition = replace(definition, name=replace(existing.name, span=name.span))
         if same_definition(existing, definition):
             return self, (f"{existing.kind} {name} exists already with the same definition",)
         if if_not_exists:

@@ -7,6 +7,7 @@ character is replaced, so no script can write to the reader's terminal.
 from __future__ import annotations
 
 import os
+import textwrap
 import traceback
 import unicodedata
 from typing import IO, TYPE_CHECKING, Final, Literal, Protocol
@@ -84,12 +85,19 @@ def render_error(error: PenstockError, source: Masked | None, file: str | None, 
     lines = [paint(f"error[{error.condition}]{place}: {plain(error.message)}", "error", color=color)]
     if error.span is not None and source is not None:
         lines += _snippet_lines(source.masked, error.span, color=color)
-    for label, text in (("detail", error.detail), ("hint", error.hint)):
-        if text:
-            lines.append(f"  {paint(label + ':', 'label', color=color)} {plain(text)}")
+    if error.detail:
+        lines += _labelled("detail", plain(error.detail), color=color)
+    if error.hint:
+        lines += _labelled("hint", plain(error.hint), color=color)
     if error.support is not None:
-        lines.append(f"  {paint('support:', 'label', color=color)} {SUPPORT_TEXT[error.support]}")
+        lines += _labelled("support", SUPPORT_TEXT[error.support], color=color)
     return "\n".join(lines)
+
+
+def _labelled(label: str, text: str, *, color: bool) -> list[str]:
+    """A remark below an error; a long one, such as a list of all known options, goes over several lines."""
+    first, *rest = textwrap.wrap(text, LINE_LIMIT, break_long_words=False, break_on_hyphens=False)
+    return [f"  {paint(label + ':', 'label', color=color)} {first}", *(f"    {line}" for line in rest)]
 
 
 def render_notice(text: str, file: str, span: Span | None, *, color: bool = False) -> str:

@@ -15,15 +15,16 @@ from penstock.catalog.model import (
     EventTime,
     MaterializedViewDefinition,
     ObjectKey,
+    SinkDefinition,
     SourceDefinition,
     ViewDefinition,
 )
 from penstock.catalog.text import canonical_text
-from penstock.errors import InternalError, ResolutionError
+from penstock.errors import InternalError, NotYetError, ResolutionError
 from penstock.options import resolve_insert_options, resolve_setting, resolve_view_options, setting_key
 from penstock.plan.computed import check_computed
 from penstock.plan.logical import LogicalPlan
-from penstock.plan.queries import OutputKind, check_sink, plan_output
+from penstock.plan.queries import OutputKind, cannot_update, check_sink, plan_output
 from penstock.plan.relation import Mode
 from penstock.plan.session import Session
 from penstock.sql import statements as s
@@ -86,21 +87,29 @@ def _create_relation(statement: s.CreateRelation, session: Session) -> Analysis:
     return Analysis(session, notices=(*definition.options.notices, *notices), definition=definition)
 
 
+def _plan_into(
+    session: Session, query: s.Query, sink: SinkDefinition, columns: tuple[s.Name, ...], kind: OutputKind
+) -> LogicalPlan:
+    """The plan of a query that is written to a sink, checked against it."""
+    try:
+        plan = plan_output(session, query, kind, target=sink.name.text, connector=sink.options.connector)
+    except NotYetError as error:
+        if error.condition == "UPDATING_INPUT" and sink.options.changes == "append":
+            # Not there yet would be half the truth: this sink can never take what the query gives.
+            raise cannot_update(sink, error.mode or "upsert", error.span) from None
+        raise
+    check_sink(plan, sink, columns, query)
+    return plan
+
+
 @_analyze.register
 def _create_sink(statement: s.CreateSink, session: Session) -> Analysis:
     plan: LogicalPlan | None = None
-    reads: tuple[ObjectKey, ...] = ()
-    surroundings = replace(_surroundings(session), catalog=session.catalog)
-    if statement.query is None:
-        definition = define_sink(statement, surroundings)
-    else:
-        plan = plan_output(session, statement.query, "sink", target=statement.name.text)
-        reads = _keys(session, plan)
-        definition = define_sink(statement, surroundings, reads=reads)
-        plan = replace(plan, root=replace(plan.root, connector=definition.options.connector))
-        check_sink(plan, definition, (), statement.query)
-        if not definition.columns:
-            definition = replace(definition, columns=_columns(plan))
+    definition = define_sink(statement, replace(_surroundings(session), catalog=session.catalog))
+    if statement.query is not None:
+        plan = _plan_into(session, statement.query, definition, (), "sink")
+        reads = tuple(dict.fromkeys((*definition.depends_on, *_keys(session, plan))))
+        definition = replace(definition, depends_on=reads, columns=definition.columns or _columns(plan))
     session, notices = _put(
         session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists
     )
@@ -257,10 +266,7 @@ def _insert(statement: s.Insert, session: Session) -> Analysis:
         return Analysis(session, (plan,), _notices(plan, options.notices))
     sink = as_sink(found, statement.target)
     kind: OutputKind = "topic" if sink.options.connector == "topic" else "sink"
-    plan = plan_output(
-        session, statement.query, kind, target=found.name.text, connector=sink.options.connector
-    )
-    check_sink(plan, sink, statement.columns, statement.query)
+    plan = _plan_into(session, statement.query, sink, statement.columns, kind)
     if not isinstance(statement.query.tree, exp.Values):
         session = session.with_job(options.job_name or f"insert_{found.name.text}")
     return Analysis(session, (plan,), _notices(plan, options.notices))

@@ -33,8 +33,10 @@ def assign_window(context: PlanContext, relation: Relation, leaf: Leaf, item: Wi
     spec = window_spec(written, span_of(written) or span)
     scope = Scope(leaves=[leaf])
     time, _ = window_time(context, relation.node, scope, written.args.get("time"), span)
-    for key in written.args.get("keys") or []:
-        context.read(scope.resolve(key))
+    keys = [scope.resolve(key) for key in written.args.get("keys") or []]
+    for key in keys:
+        context.read(key)
+    spec = replace(spec, keys=tuple(key.field.name for key in keys))
     _check_names(relation, leaf, item)
     kept = [entry for entry in relation.fields if entry.name not in (WINDOW_COLUMN, WINDOW_END_COLUMN)]
     event_time = relation.node.event_time
@@ -57,7 +59,9 @@ def assign_window(context: PlanContext, relation: Relation, leaf: Leaf, item: Wi
         window=spec,
     )
     tree = _tree(relation, leaf, kept, time, spec)
-    return Relation(node, tree, spec, relation.open, spec.kind == "CUMULATE")
+    return Relation(
+        node, tree, spec, relation.open, window_end=spec.kind == "CUMULATE", unmerged=spec.kind == "SESSION"
+    )
 
 
 def _check_names(relation: Relation, leaf: Leaf, item: WindowTable) -> None:

@@ -15,6 +15,7 @@ from penstock.plan.windows import WindowSpec
 if TYPE_CHECKING:
     from penstock.catalog.model import FunctionDefinition
     from penstock.catalog.snapshot import Catalog
+    from penstock.errors import Span
     from penstock.plan.scope import Resolved, Scope
     from penstock.sql.statements import Emit
 
@@ -71,7 +72,8 @@ class PlanContext:
     lenient: bool = False
     continuous: bool = True
     emit: Emit | None = None
-    emit_final_span: object | None = None
+    emit_span: Span | None = None
+    unique_names: bool = False  # the result is stored, so its columns need names of their own
     assumed_event_times: dict[str, str] = field(default_factory=dict)
     reads: dict[str, set[str]] = field(default_factory=dict)
     depends_on: dict[str, None] = field(default_factory=dict)

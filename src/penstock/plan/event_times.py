@@ -28,6 +28,8 @@ def window_time(
     """
     if written is None:
         return _implicit(node, scope, span)
+    if isinstance(written, exp.Anonymous) and written.name.casefold() == "window_time" and written.expressions:
+        written = written.expressions[0]  # the time of a window is what Spark takes of the window itself
     if not isinstance(written, exp.Column):
         raise ResolutionError(
             "MISSING_EVENT_TIME",
@@ -47,10 +49,11 @@ def window_time(
             hint="declare an event time with WATERMARK FOR and use its column",
             span=span_of(written),
         )
-    _check_type(found, span_of(written))
+    if not found.field.window:
+        _check_type(found, span_of(written))
     if node.bounded or leaf.open:
         return found.tree, leaf.alias
-    if found.field.event_time:
+    if found.field.event_time or found.field.window:
         return _carried(leaf, node, found.tree), leaf.alias
     if found.field.source is not None and not _has_event_time(leaf):
         raise EventTimeWantedError(*found.field.source)

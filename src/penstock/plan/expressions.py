@@ -21,7 +21,7 @@ from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall, WindowPart
 from penstock.sql.spans import own_span, span_of
 from penstock.sql.typenames import sql_type
-from penstock.types import TIMESTAMP
+from penstock.types import STRING, TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +41,12 @@ _PLAIN: Final = (
     exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp, exp.AtTimeZone,
     exp.Array, exp.Map, exp.VarMap, exp.Struct, exp.Tuple, exp.Bracket, exp.Slice, exp.PropertyEQ, exp.Alias,
     exp.Distinct, exp.Order, exp.Ordered, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Filter, exp.Where,
-    exp.WindowSpec, exp.JSONExtract, exp.JSONExtractScalar, exp.JSONPath, exp.JSONPathPart, exp.DataType,
+    exp.WindowSpec, exp.DataType,
     exp.Coalesce, exp.Any, exp.All,
 )  # fmt: skip
+
+
+_JSON: Final = (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar)
 
 
 @dataclass(slots=True)
@@ -71,6 +74,7 @@ class ExpressionBinder:
     window: WindowBinding | None = None
     read: Callable[[Resolved], None] | None = None
     aggregates_allowed: bool = True
+    grouped: bool = False
     over: list[exp.Window] = field(default_factory=list)
     _depth_in_aggregate: int = 0
 
@@ -92,6 +96,8 @@ class ExpressionBinder:
             return self._cast(node)
         if isinstance(node, exp.Lambda):
             return self._lambda(node)
+        if isinstance(node, _JSON):
+            return self._json(node)
         if isinstance(node, exp.Dot):
             return self._dot(node)
         if isinstance(node, exp.Query) or (isinstance(node, exp.Exists | exp.In) and _holds_query(node)):
@@ -154,6 +160,19 @@ class ExpressionBinder:
         safe = isinstance(node, exp.TryCast)
         bound = exp.TryCast(this=inner, to=kind, safe=True) if safe else exp.Cast(this=inner, to=kind)
         return typed(bound, target)
+
+    def _json(self, node: exp.Expr) -> exp.Expr:
+        """`data -> 'a'`, `data ->> 'a'` and `data #>> '{a,b}'`: a path into JSON text."""
+        path = node.args["expression"]
+        if not isinstance(path, exp.Literal):
+            raise ResolutionError(
+                "INVALID_ARGUMENT",
+                "the path into a JSON value must be constant",
+                hint="write data ->> 'name', data -> 0 or data #>> '{a,b}'",
+                span=span_of(path),
+            )
+        whole = isinstance(node, exp.JSONBExtract | exp.JSONBExtractScalar)
+        return typed(call("get_json_object", self.bind(node.this), exp.Literal.string(_json_path(path, whole=whole))), STRING)
 
     def _lambda(self, node: exp.Lambda) -> exp.Expr:
         names = [parameter.name for parameter in node.expressions]
@@ -312,6 +331,13 @@ class ExpressionBinder:
         """TUMBLE as a plain function of a row: floor to the size, NULL for NULL."""
         span = span_of(node)
         time = written.args.get("time")
+        if self.grouped and not self._depth_in_aggregate:
+            raise ResolutionError(
+                "WINDOW_MISMATCH",
+                f"{_written(written, spec)} is not in the GROUP BY",
+                hint=f"add it: GROUP BY …, {_written(written, spec)}",
+                span=span,
+            )
         if spec.kind != "TUMBLE" or time is None:
             raise ResolutionError(
                 "INVALID_WINDOW",
@@ -345,6 +371,16 @@ def _written(call_node: WindowCall, spec: WindowSpec) -> str:
     parts = [format_tree(time)] if time is not None else []
     parts += [duration_words(duration) for duration in durations]
     return f"{spec.kind}({', '.join(parts)})"
+
+
+def _json_path(path: exp.Literal, *, whole: bool) -> str:
+    """A path in the form Spark reads: `a` is $['a'], `0` is $[0], `{a,0}` is $['a'][0], and `$.a.b` stays."""
+    text = str(path.this)
+    if path.is_string and text.startswith("$"):
+        return text
+    steps = [step.strip().strip('"') for step in text.strip("{}").split(",")] if whole else [text]
+    named = path.is_string and not whole
+    return "$" + "".join(f"[{step}]" if step.isdigit() and not named else f"['{step}']" for step in steps)
 
 
 def _window_reference(node: exp.Column, window: WindowBinding) -> exp.Expr | None:

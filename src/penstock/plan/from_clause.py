@@ -17,7 +17,7 @@ from penstock.plan.relation import Field
 from penstock.plan.scans import read_table, renamed
 from penstock.plan.scope import Leaf, Scope, same_name
 from penstock.plan.trees import column
-from penstock.plan.unnest import plan_lateral, plan_unnest
+from penstock.plan.unnest import plan_lateral, plan_unnest, unnest_as_source
 from penstock.plan.windows import WindowSpec
 from penstock.sql.nodes import SystemTime, WindowTable
 from penstock.sql.spans import span_of
@@ -41,6 +41,7 @@ class Bound:
     pending: list[PendingJoin] = field(default_factory=list)
     carrier: exp.Expr | None = None  # the column or window that carries the event time
     anti: list[exp.Expr] = field(default_factory=list)
+    unmerged: bool = False
 
 
 @dataclass(slots=True)
@@ -61,10 +62,21 @@ def plan_from(context: PlanContext, tree: exp.Select, scope: Scope, binder: Expr
     if not isinstance(from_, exp.From):
         return Bound(Values(fields=(), bounded=True, rows=1))
     first = from_.this
+    if isinstance(first, exp.Unnest | exp.Lateral):
+        made, node = unnest_as_source(first, scope, binder)
+        bound = Bound(node, made)
+        return _rest(context, bound, tree, first, scope, binder)
     relation, leaf, source = _item(context, first, scope)
     bound = Bound(relation.node, source)
     _enter(bound, scope, leaf, relation, first)
     bound.carrier = carrier(leaf)
+    return _rest(context, bound, tree, first, scope, binder)
+
+
+def _rest(
+    context: PlanContext, bound: Bound, tree: exp.Select, first: exp.Expr, scope: Scope, binder: ExpressionBinder
+) -> Bound:
+    """The joins and lateral views behind the first relation."""
     for join in [*(first.args.get("joins") or []), *(tree.args.get("joins") or [])]:
         _join(context, bound, join, scope, binder)
     for lateral in tree.args.get("laterals") or []:
@@ -112,6 +124,7 @@ def _enter(bound: Bound, scope: Scope, leaf: Leaf, relation: Relation, item: exp
             span=span_of(item),
         )
     scope.add(leaf, span_of(item))
+    bound.unmerged = bound.unmerged or relation.unmerged
     if relation.window is not None:
         bound.windows[leaf.alias] = relation.window
 

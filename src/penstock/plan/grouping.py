@@ -13,7 +13,7 @@ from penstock.plan.expressions import ExpressionBinder, WindowBinding
 from penstock.plan.nodes import Aggregate, Node
 from penstock.plan.relation import WINDOW_COLUMN, Mode, State
 from penstock.plan.rules.group_by_references import alias_of
-from penstock.plan.trees import aggregate_text, column, nondeterministic_call, nondeterministic_name
+from penstock.plan.trees import aggregate_text, column, nondeterministic_call, nondeterministic_name, own_nodes
 from penstock.plan.windows import refuse_session_changes, spark_window, window_spec
 from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall, WindowPart
@@ -68,7 +68,7 @@ class Grouping:
         if node.bounded:
             return Aggregate(**arguments, bounded=True, emit=None)  # type: ignore[arg-type]
         if node.mode is not Mode.APPEND:
-            raise _updating_aggregate(written)
+            raise _updating_aggregate(written, trees)
         emit = self._emit(context, written)
         mode = Mode.APPEND if emit is Emit.FINAL else Mode.UPSERT
         if mode is Mode.UPSERT:
@@ -89,7 +89,7 @@ class Grouping:
                     "UNSUPPORTED_CLAUSE",
                     "EMIT FINAL needs a window: without one a group is never finished",
                     hint="group by a window, for example TUMBLE(ts, INTERVAL '1' MINUTE), or write EMIT CHANGES",
-                    span=span_of(written.args["group"]) if written.args.get("group") else span_of(written),
+                    span=context.emit_span or span_of(written),
                 )
             return Emit.CHANGES
         if asked is None:
@@ -109,7 +109,7 @@ class Grouping:
             error.mode = Mode.UPSERT.value
             raise error
         for tree in trees:
-            for node in tree.walk():
+            for node in own_nodes(tree):
                 if aggregate_text(node) is not None and node.find(exp.Distinct) is not None:
                     raise _updating_distinct(node)
 
@@ -148,7 +148,36 @@ def plan_grouping(
             grouping.set_span = grouping.set_span or span_of(entry)
     finally:
         binder.aggregates_allowed = True
+    if bound.unmerged:
+        _check_session_keys(grouping, group)
     return grouping
+
+
+def _check_session_keys(grouping: Grouping, group: exp.Group) -> None:
+    """Sessions are found for each PARTITION BY key; Spark finds them for each group, so the two must be the same."""
+    window = grouping.window
+    if window is None:
+        raise unmerged_session(span_of(group))
+    keys = {key.name for key in grouping.keys if isinstance(key, exp.Column) and key != window.tree}
+    others = [key for key in grouping.keys if not isinstance(key, exp.Column)]
+    if keys != set(window.spec.keys) or others:
+        listed = ", ".join(window.spec.keys) or "no key"
+        raise NotYetError(
+            "CLAUSE_NOT_YET",
+            f"a session window partitioned by {listed} and grouped by other keys is not there yet",
+            hint="group by window_start, window_end and exactly the keys of PARTITION BY",
+            span=span_of(group),
+        )
+
+
+def unmerged_session(span: Span | None) -> NotYetError:
+    """The error for rows of a session window that are not grouped by it."""
+    return NotYetError(
+        "CLAUSE_NOT_YET",
+        "a session window without a GROUP BY over it is not there yet",
+        hint="group by window_start, window_end and the keys of PARTITION BY: only then are sessions known",
+        span=span,
+    )
 
 
 def _meant(written: exp.Select, key: exp.Expr, scope: Scope) -> exp.Expr:
@@ -272,6 +301,8 @@ def check_grouped(grouping: Grouping, tree: exp.Expr) -> None:
 def _check(keys: list[exp.Expr], node: exp.Expr) -> None:
     if node in keys or aggregate_text(node) is not None or isinstance(node, exp.Subquery):
         return
+    if isinstance(node, exp.Filter | exp.WithinGroup) and aggregate_text(node.this) is not None:
+        return
     if isinstance(node, exp.Column):
         raise ResolutionError(
             "NOT_GROUPED",
@@ -283,13 +314,13 @@ def _check(keys: list[exp.Expr], node: exp.Expr) -> None:
         _check(keys, inner)
 
 
-def _updating_aggregate(written: exp.Select) -> NotYetError:
-    group = written.args.get("group")
+def _updating_aggregate(written: exp.Select, trees: list[exp.Expr]) -> NotYetError:
+    calls = [node for tree in trees for node in own_nodes(tree) if aggregate_text(node) is not None]
     error = NotYetError(
         "UPDATING_AGGREGATE",
         "an aggregate over rows that change is not there yet",
         hint="give the inner aggregate a window that closes (EMIT FINAL), or store it as a view and query the view",
-        span=(span_of(group) if group is not None else None) or span_of(written),
+        span=span_of(calls[0] if calls else written),
     )
     error.mode = Mode.UPSERT.value
     return error

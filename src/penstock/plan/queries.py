@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.errors import ResolutionError, UnsupportedError
 from penstock.plan.context import PlanContext, Relation
+from penstock.plan.grouping import unmerged_session
 from penstock.plan.infer import assignable
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.nodes import Output
@@ -22,6 +23,7 @@ from penstock.sql.statements import Name, Query
 
 if TYPE_CHECKING:
     from penstock.catalog.model import SinkDefinition
+    from penstock.errors import Span
     from penstock.plan.session import Session
     from penstock.types import SqlType
 
@@ -41,13 +43,14 @@ def plan_output(
     # A bare query over views and tables is answered at once, from what they hold now; only if it reads a stream is it
     # a job. A view keeps both readings open: it is inlined where it is used.
     continuous = kind not in ("result", "view")
-    relation, context = _plan(session, query, continuous=continuous)
+    stored = kind != "result"
+    relation, context = _plan(session, query, continuous=continuous, stored=stored)
     if not continuous and not relation.node.bounded:
-        relation, context = _plan(session, query, continuous=True)
+        relation, context = _plan(session, query, continuous=True, stored=stored)
+    if relation.unmerged:
+        raise unmerged_session(span_of(query.tree))
     if names:
         relation = _renamed(relation, names)
-    if kind != "result":
-        _check_unique(relation, query)
     relation = _visible(relation)
     node = relation.node
     root = Output(
@@ -75,7 +78,7 @@ def plan_output(
     )
 
 
-def _plan(session: Session, query: Query, *, continuous: bool) -> tuple[Relation, PlanContext]:
+def _plan(session: Session, query: Query, *, continuous: bool, stored: bool) -> tuple[Relation, PlanContext]:
     settings = session.plan_settings()
 
     def make() -> PlanContext:
@@ -86,6 +89,8 @@ def _plan(session: Session, query: Query, *, continuous: bool) -> tuple[Relation
             lenient=session.lenient,
             continuous=continuous,
             emit=query.emit,
+            emit_span=query.emit_span if query.emit is not None else None,
+            unique_names=stored,
         )
 
     relation, context = plan_query(make, query.tree)
@@ -109,19 +114,6 @@ def _renamed(relation: Relation, names: tuple[Name, ...]) -> Relation:
             span=names[0].span,
         )
     return renamed(relation, [name.text for name in names])
-
-
-def _check_unique(relation: Relation, query: Query) -> None:
-    seen: set[str] = set()
-    for field in relation.node.visible:
-        if field.name.casefold() in seen and field.name != "*":
-            raise ResolutionError(
-                "DUPLICATE_COLUMN",
-                f'two columns of the query are called "{field.name}"',
-                hint="give one of them another name with AS",
-                span=span_of(query.tree),
-            )
-        seen.add(field.name.casefold())
 
 
 def _visible(relation: Relation) -> Relation:
@@ -155,12 +147,7 @@ def check_sink(plan: LogicalPlan, sink: SinkDefinition, columns: tuple[Name, ...
     """Whether a query fits the sink it goes to: its columns, their types, and whether the sink can take changes."""
     span = span_of(query.tree)
     if plan.mode is not Mode.APPEND and sink.options.changes == "append":
-        raise UnsupportedError(
-            "SINK_CANNOT_UPDATE",
-            f'sink "{sink.name}" takes appended rows, and the query changes rows it has sent ({plan.mode.value})',
-            hint="group by a window that closes (EMIT FINAL), or send to a sink that takes updates, such as upsert-kafka",
-            span=span,
-        )
+        raise cannot_update(sink, plan.mode.value, span)
     if not sink.columns or any(field.name == "*" for field in plan.columns):
         return
     targets = _targets(sink, columns)
@@ -171,14 +158,31 @@ def check_sink(plan: LogicalPlan, sink: SinkDefinition, columns: tuple[Name, ...
             hint="the columns are: " + ", ".join(f"{name} {sql_type}" for name, sql_type in targets),
             span=span,
         )
-    for field, (name, sql_type) in zip(plan.columns, targets, strict=True):
+    spans = _item_spans(query, len(targets))
+    for place, field, (name, sql_type) in zip(spans, plan.columns, targets, strict=True):
         if not assignable(field.type, sql_type):
             raise ResolutionError(
                 "TYPE_MISMATCH",
                 f'column "{name}" of "{sink.name}" is {sql_type}, and the query gives {field.type}',
                 hint=f"write CAST({field.name} AS {sql_type})",
-                span=span,
+                span=place or span,
             )
+
+
+def cannot_update(sink: SinkDefinition, mode: str, span: Span | None) -> UnsupportedError:
+    """The error for changes that go to a sink of appended rows."""
+    return UnsupportedError(
+        "SINK_CANNOT_UPDATE",
+        f'sink "{sink.name}" takes appended rows, and the query changes rows it has sent ({mode})',
+        hint="group by a window that closes (EMIT FINAL), or send to a sink that takes updates, such as upsert-kafka",
+        span=span,
+    )
+
+
+def _item_spans(query: Query, count: int) -> list[Span | None]:
+    """Where each column of the SELECT list stands, if they can be told apart."""
+    items = query.tree.expressions if isinstance(query.tree, exp.Select) else []
+    return [span_of(item) for item in items] if len(items) == count else [None] * count
 
 
 def _targets(sink: SinkDefinition, columns: tuple[Name, ...]) -> list[tuple[str, SqlType | None]]:

@@ -14,12 +14,13 @@ from penstock.catalog.model import (
     SourceDefinition,
     ViewDefinition,
 )
+from penstock.catalog.system import SYSTEM_TABLES
 from penstock.errors import NotYetError, ResolutionError
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.event_times import default_event_time
 from penstock.plan.nodes import Scan
 from penstock.plan.relation import WINDOW_END_COLUMN, EventTime, Field, Mode
-from penstock.plan.scope import field_tree
+from penstock.plan.scope import field_tree, nearest
 from penstock.plan.trees import aliased, column, identifier, select, subquery
 from penstock.sql.nodes import SystemTime
 from penstock.sql.spans import span_of
@@ -78,7 +79,9 @@ def _dotted(context: PlanContext, table: exp.Table, alias: str) -> Relation:
     if system is not None:
         return _bounded(context, full, "system table", system.columns, alias)
     if table.parts[0].name.casefold() == "penstock":
-        hint = "the system tables are listed in docs/reference/system-tables.md"
+        names = [table.name for table in SYSTEM_TABLES]
+        near = nearest(full, names)
+        hint = f'did you mean "{near}"?' if near else f"the system tables are: {', '.join(names)}"
     else:
         hint = "there is one catalog: leave the part in front of the dot away"
     raise ResolutionError("UNKNOWN_RELATION", f'there is no relation "{full}"', hint=hint, span=span_of(table))

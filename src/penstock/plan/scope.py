@@ -173,6 +173,8 @@ def _tree(leaf: Leaf, entry: Field) -> exp.Expr:
 
 def field_tree(entry: Field, alias: str, window_end: exp.Expr | None = None) -> exp.Expr:
     """A column of a relation in generated text; a bound of its window is read from the hidden window."""
+    if entry.window and not entry.hidden:
+        return column(WINDOW_COLUMN, alias)
     if entry.part is None:
         return column(entry.name, alias)
     return window_bound(column(WINDOW_COLUMN, alias), entry.part, window_end)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.catalog.model import ChangeMode
 from penstock.catalog.snapshot import Catalog
 from penstock.errors import NotYetError, PenstockError, ScriptError, Span
-from penstock.options import hide_option, public_option
+from penstock.options import SETTINGS, hide_option, public_option, setting_key
 from penstock.plan.analyze import Analysis, analyze
 from penstock.plan.canonical import canonical_statement
 from penstock.plan.logical import LogicalPlan
@@ -62,7 +63,7 @@ def report_statement(parsed: Parsed, session: Session) -> tuple[StatementReport,
     source = parsed.source.revealing(_public_spans(statement))
     try:
         shown = canonical_statement(statement)
-        canonical = format_statement(shown, hide=hide_option(options_of(shown)))
+        canonical = format_statement(shown, hide=_hide(shown))
         analysis = analyze(statement, session)
     except PenstockError as error:
         told = error.mode if isinstance(error, NotYetError) else None
@@ -109,9 +110,28 @@ def options_of(statement: s.Statement) -> tuple[s.Option, ...]:
     return found + (clause.options if isinstance(clause, s.Format) else ())
 
 
+def _hide(statement: s.Statement) -> Callable[[s.Option], bool]:
+    """Which option values of a statement are not shown."""
+    if isinstance(statement, s.SetSetting):
+        public = public_setting(statement)
+        return lambda _: not public
+    return hide_option(options_of(statement))
+
+
 def _public_spans(statement: s.Statement) -> list[Span]:
+    if isinstance(statement, s.SetSetting):
+        return [statement.value_span] if public_setting(statement) else []
     options = options_of(statement)
     if not options:
         return []
     public = public_option(options)
     return [option.value_span for option in options if public(option)]
+
+
+def public_setting(statement: s.SetSetting) -> bool:
+    """Whether the value of a SET may be shown: that of a known setting that is not secret."""
+    try:
+        key = setting_key(statement.key)
+    except PenstockError:
+        return False
+    return not any(spec.key == key and spec.secret for spec in SETTINGS)

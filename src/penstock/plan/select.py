@@ -31,12 +31,13 @@ from penstock.plan.relation import (
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
 from penstock.plan.rules.group_by_references import alias_of
 from penstock.plan.scope import Scope, same_name, window_bound
-from penstock.plan.trees import aggregate_text, aliased, column, select, subquery, type_of
+from penstock.plan.trees import aggregate_text, aliased, column, has_aggregate, own_nodes, select, subquery, type_of
 from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall
 from penstock.sql.spans import span_of
 
 if TYPE_CHECKING:
+    from penstock.errors import Span
     from penstock.plan.windows import WindowSpec
 
 
@@ -47,6 +48,7 @@ class Item:
     field: Field
     tree: exp.Expr
     text: str
+    place: Span | None = None
 
 
 @dataclass(slots=True)
@@ -189,6 +191,7 @@ def _group(block: Block) -> None:
     block.grouping = plan_grouping(block.context, block.written, block.bound, block.scope, block.binder)
     if block.grouping is not None:
         block.binder.window = block.grouping.window
+        block.binder.grouped = True
 
 
 def _select_list(block: Block) -> None:
@@ -199,17 +202,17 @@ def _select_list(block: Block) -> None:
             _expand(block, written.table, written)
         else:
             _add_item(block, written)
-    if block.grouping is None and any(_has_aggregate(item.tree) for item in block.items):
+    if block.grouping is None and any(has_aggregate(item.tree) for item in block.items):
         block.grouping = Grouping.whole()
     seen: dict[str, Item] = {}
     for item in block.items:
         other = seen.setdefault(item.field.name.casefold(), item)
-        if other is not item and block.context.depth and not item.field.name.startswith("_c"):
+        if other is not item and (block.context.depth or block.context.unique_names):
             raise ResolutionError(
                 "DUPLICATE_COLUMN",
                 f'two columns of the SELECT list are called "{item.field.name}"',
                 hint="give one of them another name with AS",
-                span=span_of(item.tree),
+                span=item.place or span_of(item.tree),
             )
 
 
@@ -263,7 +266,8 @@ def _add_item(block: Block, written: exp.Expr) -> None:
             f'the name "{name}" begins with {HIDDEN_PREFIX}, which is kept for our own columns',
             span=span_of(written),
         )
-    block.items.append(Item(entry, tree, format_tree(expression)))
+    place = span_of(written.args["alias"]) if isinstance(written, exp.Alias) else span_of(expression)
+    block.items.append(Item(entry, tree, format_tree(expression), place))
 
 
 def _part(name: str) -> WindowPart:
@@ -321,10 +325,6 @@ def _replace_aliases(block: Block, condition: exp.Expr) -> exp.Expr:
     return condition
 
 
-def _has_aggregate(tree: exp.Expr) -> bool:
-    return any(aggregate_text(node) is not None for node in tree.walk())
-
-
 def _operators(block: Block) -> Node:
     node = block.node
     if block.grouping is not None:
@@ -374,7 +374,7 @@ def _aggregate(block: Block, node: Node) -> Node:
     texts: dict[str, None] = {}
     trees = [item.tree for item in block.items] + ([block.having] if block.having is not None else [])
     for tree in trees:
-        for inner in tree.walk():
+        for inner in own_nodes(tree):
             text = aggregate_text(inner)
             if text is not None:
                 texts[text] = None
@@ -398,8 +398,11 @@ def _finish(block: Block, node: Node) -> Relation:
             event_time = EventTime(WINDOW_COLUMN, delay, of_window=True)
     elif not node.bounded and block.bound.carrier is not None and node.event_time is not None:
         window, event_time = _carry(block, node, items, hidden)
-    fields = tuple(item.field for item in items) + tuple(item.field for item in hidden)
     mode, key = _mode(node, grouping, items)
+    if not any(item.field.name == WINDOW_COLUMN for item in hidden):
+        for item in items:  # nothing carries the window further: its bounds are plain columns from here on
+            item.field = replace(item.field, part=None, window=False, event_time=item.field.event_time and not item.field.part)
+    fields = tuple(item.field for item in items) + tuple(item.field for item in hidden)
     texts = tuple(
         item.text if item.text == item.field.name else f"{item.text} AS {item.field.name}" for item in items
     )
@@ -412,8 +415,14 @@ def _finish(block: Block, node: Node) -> Relation:
         bounded=node.bounded,
         columns=texts,
     )
-    tree = _tree(block, items + hidden)
-    return Relation(project, tree, window, _open(block), grouping is not None and bool(grouping.window and grouping.window.end))
+    return Relation(
+        project,
+        _tree(block, items + hidden),
+        window,
+        _open(block),
+        window_end=any(item.field.name == WINDOW_END_COLUMN for item in hidden),
+        unmerged=grouping is None and block.bound.unmerged,
+    )
 
 
 def _open(block: Block) -> bool:
@@ -433,6 +442,9 @@ def _carry(
     assert carrier is not None and event_time is not None
     if isinstance(carrier, exp.Column) and carrier.name == WINDOW_COLUMN:
         hidden.append(_hidden(WINDOW_COLUMN, carrier.copy()))
+        leaf = next(leaf for leaf in block.scope.leaves if leaf.alias == carrier.table)
+        if leaf.window_end is not None:
+            hidden.append(_hidden(WINDOW_END_COLUMN, leaf.window_end.copy()))
         return block.bound.windows.get(carrier.table), event_time
     for item in items:
         if item.tree == carrier:

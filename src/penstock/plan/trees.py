@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.types import SqlType
 
 _TYPE = "penstock_type"
@@ -44,6 +46,16 @@ def mark_nondeterministic(node: exp.Expr, name: str) -> exp.Expr:
     return node
 
 
+def own_nodes(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The nodes of a tree without those of subqueries inside it."""
+    return tree.walk(prune=lambda node: isinstance(node, exp.Subquery))
+
+
+def has_aggregate(tree: exp.Expr) -> bool:
+    """Whether a bound tree aggregates."""
+    return any(aggregate_text(node) is not None for node in own_nodes(tree))
+
+
 def nondeterministic_call(node: exp.Expr) -> exp.Expr | None:
     """The first call inside a bound tree whose value differs from time to time."""
     for inner in node.walk():
@@ -63,7 +75,7 @@ def keep_place(new: exp.Expr, old: exp.Expr) -> exp.Expr:
 
     span = span_of(old)
     if span is not None and "start" not in new.meta:
-        new.meta.update(line=span.line, col=span.column + span.length - 1, start=span.start, end=span.end - 1)
+        new.meta.update(line=span.line, col=span.column, start=span.start, end=span.end - 1)
     return new
 
 

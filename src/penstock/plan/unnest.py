@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from penstock.catalog.functions import find_function
 from penstock.errors import NotYetError, ResolutionError
-from penstock.plan.nodes import Node, Unnest
+from penstock.plan.nodes import Aggregate, Node, Unnest, Values
 from penstock.plan.relation import Field
 from penstock.plan.scope import Leaf, Scope
-from penstock.plan.trees import call, identifier, subquery, type_of
+from penstock.plan.trees import call, identifier, number, type_of
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
 from penstock.types import BIGINT, SqlType
@@ -32,15 +32,46 @@ def plan_unnest(
     outer: bool,
 ) -> tuple[exp.Expr, Node]:
     """The clause and operator for `[CROSS | LEFT] JOIN UNNEST(…)` or a LATERAL relation."""
-    if isinstance(item, exp.Lateral):
-        inner = item.this
-        if isinstance(inner, exp.Subquery | exp.Query):
-            return _lateral_query(context, node, item, scope, outer=outer)
-        if not isinstance(inner, exp.Unnest):
-            return plan_lateral(node, item, scope, binder, outer=outer)
-        unnest = inner
-    else:
-        unnest = item
+    inner = item.this if isinstance(item, exp.Lateral) else item
+    if isinstance(inner, exp.Subquery | exp.Query):
+        return _lateral_query(context, node, item, scope, outer=outer)
+    if isinstance(item, exp.Lateral) and not isinstance(inner, exp.Unnest):
+        return plan_lateral(node, item, scope, binder, outer=outer)
+    generator = _generator(inner, item.args.get("alias"), item, binder)
+    clause = exp.Lateral(this=generator.call, view=True, outer=outer or None, alias=generator.alias())
+    return clause, _enter(node, scope, generator.table, generator.fields, item)
+
+
+def unnest_as_source(item: exp.Unnest | exp.Lateral, scope: Scope, binder: ExpressionBinder) -> tuple[exp.Expr, Node]:
+    """UNNEST as the first relation of a FROM clause: a table of its own."""
+    inner = item.this if isinstance(item, exp.Lateral) else item
+    if not isinstance(inner, exp.Unnest):
+        raise NotYetError(
+            "CLAUSE_NOT_YET",
+            "a LATERAL relation with nothing in front of it is not there yet",
+            hint="leave LATERAL out, or put the relation it refers to in front",
+            span=span_of(item),
+        )
+    generator = _generator(inner, item.args.get("alias"), item, binder)
+    source = exp.Table(this=generator.call, alias=generator.alias())
+    start = Values(fields=(), bounded=True, rows=1)
+    return source, _enter(start, scope, generator.table, generator.fields, item)
+
+
+@dataclass(slots=True)
+class _Generator:
+    """A call that makes rows, and the columns they have."""
+
+    call: exp.Expr
+    table: str
+    fields: list[Field]
+
+    def alias(self) -> exp.TableAlias:
+        columns = [identifier(entry.name) for entry in self.fields]
+        return exp.TableAlias(this=identifier(self.table), columns=columns)
+
+
+def _generator(unnest: exp.Unnest, alias: exp.Expr | None, item: exp.Expr, binder: ExpressionBinder) -> _Generator:
     if len(unnest.expressions) != 1:
         raise NotYetError(
             "CLAUSE_NOT_YET",
@@ -49,76 +80,52 @@ def plan_unnest(
             span=span_of(item),
         )
     array = binder.bind(unnest.expressions[0])
-    ordinality = bool(unnest.args.get("offset"))
-    alias = item.args.get("alias") or unnest.args.get("alias")
-    names = _names(alias)
-    offset = unnest.args.get("offset")
-    if isinstance(offset, exp.Identifier) and len(names) < 2 + _width(array):
-        names.append(offset.name)
-    return _generate(node, scope, array, _table(alias, "unnest"), names, item, outer=outer, ordinality=ordinality)
-
-
-def _width(array: exp.Expr) -> int:
-    del array
-    return 0
-
-
-def _generate(
-    node: Node,
-    scope: Scope,
-    array: exp.Expr,
-    table: str,
-    names: list[str],
-    item: exp.Expr,
-    *,
-    outer: bool,
-    ordinality: bool,
-) -> tuple[exp.Expr, Node]:
     container = type_of(array)
     if container is not None and container.name not in ("ARRAY", "MAP"):
-        raise ResolutionError(
-            "TYPE_MISMATCH", f"UNNEST needs an array or a map, not {container}", span=span_of(item)
-        )
-    types = _element_types(container)
-    wanted = names[:-1] if ordinality and len(names) > 1 else names
-    if len(wanted) > 1 and container is not None and container.name == "ARRAY":
-        function, types = "inline", types or [None] * len(wanted)
-    else:
-        function = "posexplode" if ordinality else "explode"
-        if container is not None and container.name == "ARRAY" and types and len(wanted) <= 1:
-            types = [container.elements[0]]
-    if ordinality and function == "inline":
+        raise ResolutionError("TYPE_MISMATCH", f"UNNEST needs an array or a map, not {container}", span=span_of(item))
+    alias = alias or unnest.args.get("alias")
+    names = _names(alias)
+    ordinal = _ordinal(unnest, names)
+    if not names:
+        names = ["key", "value"] if container is not None and container.name == "MAP" else ["value"]
+    structs = len(names) > 1 and not (container is not None and container.name == "MAP")
+    if structs and ordinal is not None:
         raise NotYetError(
             "CLAUSE_NOT_YET",
             "WITH ORDINALITY over an array of structs is not there yet",
             hint="name the element with one column and read its fields with a dot",
             span=span_of(item),
         )
-    if not names:
-        names = ["key", "value"] if container is not None and container.name == "MAP" else ["value"]
-        wanted = names
-    fields = [Field(name, types[i] if i < len(types) else None, qualifier=table) for i, name in enumerate(wanted)]
-    columns = [identifier(name) for name in wanted]
-    if ordinality:
-        ordinal = names[-1] if len(names) > 1 else "ordinality"
-        columns = [identifier(ordinal), *columns]
-        fields = [Field(ordinal, BIGINT, qualifier=table), *fields]
-    clause = exp.Lateral(
-        this=call(function, array),
-        view=True,
-        outer=outer or None,
-        alias=exp.TableAlias(this=identifier(table), columns=columns),
-    )
-    return clause, _enter(node, scope, table, fields, item)
+    table = _table(alias, "unnest")
+    types = _element_types(container, fields=structs)
+    fields = [Field(name, types[i] if i < len(types) else None, qualifier=table) for i, name in enumerate(names)]
+    if structs:
+        return _Generator(call("inline", array), table, fields)
+    if ordinal is None:
+        return _Generator(call("explode", array), table, fields)
+    # Spark counts from 0 and SQL from 1, and the place comes first: put both right with a zip instead of posexplode.
+    places = call("sequence", number(1), call("size", array.copy()))
+    zipped = call("arrays_zip", array, places)
+    return _Generator(call("inline", zipped), table, [*fields, Field(ordinal, BIGINT, qualifier=table)])
 
 
-def _element_types(container: SqlType | None) -> list[SqlType | None]:
+def _ordinal(unnest: exp.Unnest, names: list[str]) -> str | None:
+    """The name of the ordinality column: the last name of the alias."""
+    offset = unnest.args.get("offset")
+    if not offset:
+        return None
+    if isinstance(offset, exp.Identifier) and offset.name not in names:
+        return str(offset.name)
+    return names.pop() if len(names) > 1 else "ordinality"
+
+
+def _element_types(container: SqlType | None, *, fields: bool) -> list[SqlType | None]:
     if container is None:
         return []
     if container.name == "MAP":
         return list(container.elements)
     element = container.elements[0]
-    return [inner.type for inner in element.fields] if element.name == "STRUCT" else [element]
+    return [inner.type for inner in element.fields] if fields and element.name == "STRUCT" else [element]
 
 
 def plan_lateral(
@@ -149,7 +156,7 @@ def plan_lateral(
 
 
 def _lateral_query(
-    context: PlanContext, node: Node, item: exp.Lateral, scope: Scope, *, outer: bool
+    context: PlanContext, node: Node, item: exp.Lateral | exp.Unnest, scope: Scope, *, outer: bool
 ) -> tuple[exp.Expr, Node]:
     inner = item.this.this if isinstance(item.this, exp.Subquery) else item.this
     context.depth += 1
@@ -164,14 +171,24 @@ def _lateral_query(
         )
         error.mode = "retract"
         raise error
+    if not node.bounded and any(isinstance(part, Aggregate) for part in _all_nodes(relation.node)):
+        raise NotYetError(
+            "CLAUSE_NOT_YET",
+            "a LATERAL subquery that aggregates beside a stream is not there yet",
+            hint="use a function over the array instead, for example aggregate(items, 0, (a, i) -> a + i.quantity)",
+            span=span_of(item),
+        )
     table = _table(item.args.get("alias"), "lateral")
-    tree = exp.Lateral(this=subquery(relation.tree, table).this, alias=exp.TableAlias(this=identifier(table)))
     tree = exp.Lateral(this=exp.Subquery(this=relation.tree), alias=exp.TableAlias(this=identifier(table)))
     fields = [replace(entry, qualifier=table) for entry in relation.fields if not entry.hidden]
     join = exp.Join(this=tree, side="LEFT" if outer else None, kind=None if outer else "CROSS")
     if outer:
         join.set("on", exp.true())
     return join, _enter(node, scope, table, fields, item)
+
+
+def _all_nodes(node: Node) -> list[Node]:
+    return [node, *(inner for below in node.inputs for inner in _all_nodes(below))]
 
 
 def _enter(node: Node, scope: Scope, table: str, fields: list[Field], item: exp.Expr) -> Node:

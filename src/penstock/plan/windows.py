@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from sqlglot import exp
@@ -36,6 +36,7 @@ class WindowSpec:
     gap_us: int = 0
     step_us: int = 0
     offset_us: int = 0
+    keys: tuple[str, ...] = field(default=(), compare=False)  # SESSION … PARTITION BY
 
     def __str__(self) -> str:
         parts = {

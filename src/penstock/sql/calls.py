@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.sql.durations import unit_name
 from penstock.sql.typenames import data_type
@@ -30,13 +30,13 @@ _UNIT_FIRST: Final = frozenset(
 
 def unit_argument(parser: ExpressionGrammar, upper: str) -> exp.Expr | None:
     """The bare unit that TIMESTAMPDIFF(SECOND, a, b) and its like begin with."""
-    token = parser._curr
-    if upper not in _UNIT_FIRST or token.token_type != T.VAR or parser._next.token_type != T.COMMA:
+    token = parser.current
+    if upper not in _UNIT_FIRST or token.token_type != T.VAR or parser.following.token_type != T.COMMA:
         return None
     unit = unit_name(token.text)
     if unit is None:
         return None
-    parser._advance()
+    parser.step()
     return exp.Var(this=unit).update_positions(token)
 
 
@@ -44,7 +44,7 @@ def _ordinary(parser: ExpressionGrammar, token: Token, first: exp.Expr) -> exp.E
     """The rest of an ordinary call whose first argument is taken."""
     arguments = [first]
     if parser.symbol(T.COMMA):
-        rest = parser._parse_csv(parser._parse_lambda)
+        rest = parser.several(parser.argument)
         if not rest:
             parser.fail("an expression")
         arguments += rest
@@ -59,18 +59,18 @@ def _cast(parser: ExpressionGrammar, token: Token) -> exp.Expr:
 
 
 def _extract(parser: ExpressionGrammar, _: Token) -> exp.Expr | None:
-    unit = parser._curr
-    if parser._next.token_type != T.FROM:
+    unit = parser.current
+    if parser.following.token_type != T.FROM:
         return None
-    parser._advance(2)
+    parser.step(2)
     return exp.Extract(this=exp.Var(this=unit.text.upper()).update_positions(unit), expression=parser.an_expression())
 
 
 def _trim(parser: ExpressionGrammar, token: Token) -> exp.Expr | None:
-    if parser._curr.token_type == T.R_PAREN:
+    if parser.current.token_type == T.R_PAREN:
         return None
     position = parser.any_word("LEADING", "TRAILING", "BOTH")
-    what = None if parser._curr.token_type == T.FROM else parser.an_expression()
+    what = None if parser.current.token_type == T.FROM else parser.an_expression()
     if not parser.symbol(T.FROM):
         if position:
             parser.fail("FROM")
@@ -80,7 +80,7 @@ def _trim(parser: ExpressionGrammar, token: Token) -> exp.Expr | None:
 
 def _substring(parser: ExpressionGrammar, token: Token) -> exp.Expr:
     text = parser.an_expression()
-    if parser._curr.token_type not in {T.FROM, T.FOR}:
+    if parser.current.token_type not in {T.FROM, T.FOR}:
         return _ordinary(parser, token, text)
     start = parser.an_expression() if parser.symbol(T.FROM) else exp.Literal.number(1)
     length = parser.an_expression() if parser.symbol(T.FOR) else None
@@ -88,12 +88,10 @@ def _substring(parser: ExpressionGrammar, token: Token) -> exp.Expr:
 
 
 def _position(parser: ExpressionGrammar, token: Token) -> exp.Expr:
-    needle = parser._parse_bitwise()
-    if needle is None:
-        parser.fail("an expression")
+    needle = parser.operand()
     if not parser.symbol(T.IN):
         return _ordinary(parser, token, needle)
-    return exp.StrPosition(this=parser._parse_bitwise(), substr=needle)
+    return exp.StrPosition(this=parser.operand(), substr=needle)
 
 
 def _overlay(parser: ExpressionGrammar, token: Token) -> exp.Expr:
@@ -117,16 +115,16 @@ def _if(parser: ExpressionGrammar, _: Token) -> exp.Expr:
 
 def _struct(parser: ExpressionGrammar, _: Token) -> exp.Expr | None:
     """ROW(a, b) and STRUCT(a AS x, b)."""
-    if parser._curr.token_type == T.R_PAREN:
+    if parser.current.token_type == T.R_PAREN:
         return None
 
     def field() -> exp.Expr | None:
-        value = parser._parse_disjunction()
-        if value is None or not parser.symbol(T.ALIAS):
+        value = parser.an_expression()
+        if not parser.symbol(T.ALIAS):
             return value
-        return exp.PropertyEQ(this=parser._parse_id_var(), expression=value)
+        return exp.PropertyEQ(this=parser.identifier(), expression=value)
 
-    return exp.Struct(expressions=parser._parse_csv(field))
+    return exp.Struct(expressions=parser.several(field))
 
 
 def _floor(parser: ExpressionGrammar, token: Token) -> exp.Expr:
@@ -136,17 +134,17 @@ def _floor(parser: ExpressionGrammar, token: Token) -> exp.Expr:
         return _ordinary(parser, token, value)
     if token.text.upper() != "FLOOR":
         parser.not_yet("CEIL to a unit of time is not there yet", "use FLOOR and add the unit", token)
-    unit = unit_name(parser._curr.text) if parser._curr else None
+    unit = unit_name(parser.current.text) if parser.current else None
     if unit is None:
         parser.fail("a unit of time")
-    parser._advance()
+    parser.step()
     return exp.Anonymous(this="DATE_TRUNC", expressions=[exp.Literal.string(unit), value])
 
 
 def _predicate(parser: ExpressionGrammar, token: Token) -> exp.Expr | None:
     """EXISTS (SELECT …), ANY (SELECT …), ALL (…)"""
     upper = token.text.upper()
-    query = parser._parse_select(nested=True) if parser._curr.token_type in {T.SELECT, T.WITH} else None
+    query = parser.nested_query()
     if upper == "EXISTS":
         return exp.Exists(this=query) if query is not None else None
     kind = exp.All if upper == "ALL" else exp.Any

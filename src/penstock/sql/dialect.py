@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.tokens import SQLGLOTC_INSTALLED, Token, Tokenizer
+from sqlglot.tokenizer_core import Token
+from sqlglot.tokens import Tokenizer
 
-from penstock.errors import InternalError
 from penstock.sql.generator import CanonicalGenerator
 from penstock.sql.parser import PenstockParser
 from penstock.sql.tokens import tokenize
-
-if SQLGLOTC_INSTALLED:  # the compiled build cannot be subclassed at run time
-    raise InternalError("the compiled build of sqlglot is installed; install sqlglot without sqlglotc")
 
 
 class Penstock(Dialect):

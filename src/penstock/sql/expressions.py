@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from sqlglot import exp
 from sqlglot.parser import IsPredicatePrecedence, Parser
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import ResolutionError
 from penstock.sql.calls import SPECIAL_CALLS, unit_argument
@@ -45,9 +45,9 @@ class ExpressionGrammar(TypeGrammar, Reader):
         T.LOCALTIME: exp.Localtime,
         T.LOCALTIMESTAMP: exp.Localtimestamp,
     }
-    ID_VAR_TOKENS = NAME_TOKENS
-    ALIAS_TOKENS = NAME_TOKENS
-    TABLE_ALIAS_TOKENS = NAME_TOKENS - {
+    ID_VAR_TOKENS: ClassVar = set(NAME_TOKENS)
+    ALIAS_TOKENS: ClassVar = set(NAME_TOKENS)
+    TABLE_ALIAS_TOKENS: ClassVar = set(NAME_TOKENS) - {
         T.ANTI,
         T.ASOF,
         T.FULL,
@@ -60,10 +60,9 @@ class ExpressionGrammar(TypeGrammar, Reader):
         T.SEMI,
         T.WINDOW,
     }
-    FUNC_TOKENS = _CALLABLE
+    FUNC_TOKENS: ClassVar = set(_CALLABLE)
     PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Callable[..., exp.Expr]]] = {}
     BRACKETS = frozenset({T.L_BRACKET})
-    AMBIGUOUS_ALIAS_TOKENS = (T.OFFSET,)
     PRIMARY_PARSERS: ClassVar = {
         **{
             kind: Parser.PRIMARY_PARSERS[kind]
@@ -93,6 +92,25 @@ class ExpressionGrammar(TypeGrammar, Reader):
         if found is None:
             self.fail("an expression")
         return found
+
+    def operand(self) -> exp.Expr:
+        """An expression without comparisons, AND, OR."""
+        found = self._parse_bitwise()
+        if found is None:
+            self.fail("an expression")
+        return found
+
+    def argument(self) -> exp.Expr | None:
+        """An argument of a call."""
+        return self._parse_lambda()
+
+    def interval(self) -> exp.Expr | None:
+        """INTERVAL …; None, having taken nothing, when this is no interval."""
+        return self._parse_interval()
+
+    def nested_query(self) -> exp.Expr | None:
+        """A query inside brackets; None, having taken nothing, when none begins here."""
+        return self._parse_select(nested=True) if self.at(T.SELECT, T.WITH) else None
 
     # atoms
 
@@ -135,7 +153,8 @@ class ExpressionGrammar(TypeGrammar, Reader):
         if self._curr.token_type in self.PRIMARY_PARSERS:
             token = self._curr
             self._advance()
-            primary: exp.Expr = self.PRIMARY_PARSERS[token.token_type](self, token)
+            parse: Callable[[Reader, Token], exp.Expr] = self.PRIMARY_PARSERS[token.token_type]
+            primary = parse(self, token)
             return primary.update_positions(token)
         return self._parse_paren()
 
@@ -186,7 +205,7 @@ class ExpressionGrammar(TypeGrammar, Reader):
         self._advance()
         unit = self._prev.text
         following = self.peek(1)
-        if self._curr.token_type == T.L_PAREN and following is not None and following.token_type == T.NUMBER:
+        if self.at(T.L_PAREN) and following is not None and following.token_type == T.NUMBER:
             self._advance(2)
             self._match_r_paren()
         return unit
@@ -259,7 +278,7 @@ class ExpressionGrammar(TypeGrammar, Reader):
         else:
             if self._curr.token_type == T.ALL and self._next.token_type != T.L_PAREN:
                 self._match(T.ALL)
-            this = self._parse_select() if self._curr.token_type in {T.SELECT, T.WITH} else self._parse_disjunction()
+            this = self.nested_query() or self._parse_disjunction()
         if this is None:
             return None
         return self._parse_respect_or_ignore_nulls(self._parse_order(self._parse_respect_or_ignore_nulls(this)))
@@ -376,7 +395,7 @@ class ExpressionGrammar(TypeGrammar, Reader):
         if unnest is not None:
             return self.expression(exp.In(this=this, unnest=unnest))
         self.expect_symbol(T.L_PAREN, "(")
-        query = self._parse_select(nested=True) if self._curr.token_type in {T.SELECT, T.WITH} else None
+        query = self.nested_query()
         if query is not None:
             node = self.expression(exp.In(this=this, query=exp.Subquery(this=query)))
         else:
@@ -398,9 +417,6 @@ class ExpressionGrammar(TypeGrammar, Reader):
         if self._curr.token_type != T.STRING:
             self.fail("a string")
         return self.expression(exp.Escape(this=this, expression=self._parse_string()))
-
-    def _parse_comprehension(self, this: exp.Expr | None) -> None:  # type: ignore[override]
-        return None
 
     def _parse_having_max(self, this: exp.Expr | None) -> exp.Expr | None:
         return this

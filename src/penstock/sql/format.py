@@ -309,7 +309,7 @@ def _(statement: Subscribe, hide: Hide) -> str:
 @_text.register
 def _(statement: Explain, hide: Hide) -> str:
     json = "(FORMAT JSON)" if statement.json else None
-    return _words("EXPLAIN", "PHYSICAL" if statement.physical else None, json, _text(statement.statement, hide))
+    return _words("EXPLAIN", "PHYSICAL" if statement.physical else None, json) + "\n" + _text(statement.statement, hide)
 
 
 @_text.register
@@ -319,7 +319,7 @@ def _(statement: ExplainWatermark, hide: Hide) -> str:
 
 @_text.register
 def _(statement: ShowRewrite, hide: Hide) -> str:
-    return f"SHOW REWRITE {_text(statement.statement, hide)}"
+    return f"SHOW REWRITE\n{_text(statement.statement, hide)}"
 
 
 @_text.register

@@ -51,8 +51,6 @@ def quoted_text(text: str) -> str:
 class CanonicalGenerator(Generator):
     """Writes a tree the one way we write it."""
 
-    NULL_ORDERING_SUPPORTED: ClassVar = True
-    UNNEST_WITH_ORDINALITY = True
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
         **Generator.TRANSFORMS,
         exp.CurrentTimestamp: lambda _, __: "CURRENT_TIMESTAMP",

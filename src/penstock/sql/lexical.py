@@ -15,6 +15,7 @@ from penstock.errors import NotYetError, PenstockError, ScriptError, Span
 
 MAX_STATEMENT: Final = 1 << 20  # characters; a longer statement is data, not a query
 MAX_DEPTH: Final = 100  # brackets in brackets; each level costs the parser some twenty Python frames
+MAX_STATEMENTS: Final = 10_000  # of one script
 MAX_MARKS: Final = 250_000  # quotes, brackets and comments of one statement; bounds the time of this pass
 
 INVALID = re.compile("[\x00\ud800-\udfff]")
@@ -26,7 +27,10 @@ _LINE_END = re.compile(r"[\r\n]")
 _SKIP = re.compile(
     r"""(?:[^;'"`$/\-]++|'[^']*+'|"[^"]*+"|`[^`]*+`|--[^\r\n]*+|/\*.*?\*/|\$\$.*?\$\$|[$/\-])*+""", re.DOTALL
 )
-_WORDS = re.compile(r"(?:\s|--[^\r\n]*|/\*.*?\*/)*([^\W\d]\w*)", re.DOTALL)
+# What may stand between words and between statements. Possessive, as all of it: a hostile text must not backtrack.
+_BLANK = re.compile(r"(?:[\s\ufeff;]++|--[^\r\n]*+|/\*(?!\+).*?\*/)*+", re.DOTALL)
+_WORDS = re.compile(r"(?:\s++|--[^\r\n]*+|/\*.*?\*/)*+([^\W\d]\w*+)", re.DOTALL)
+_ESCAPED = re.compile(r"'(?:[^'\\]++|\\.|'')*+'", re.DOTALL)
 _CLOSING: Final = {"(": ")", "[": "]"}
 
 
@@ -67,12 +71,14 @@ def split(text: str) -> list[Piece]:
     [(0, 10)]
     """
     pieces: list[Piece] = []
-    position = 1 if text.startswith("\ufeff") else 0
+    position = _skip_blank(text, 0)
     while position < len(text):
+        if len(pieces) == MAX_STATEMENTS:
+            pieces.append(Piece(position, len(text), _too_many(text, position)))
+            break
         piece, position = _Scan(text, position).run()
-        first = _WORDS.match(text, piece.start, piece.end)
-        if piece.error is not None or first is not None or not _blank(text, piece):
-            pieces.append(_trim(text, piece))
+        pieces.append(_trim(text, piece))
+        position = _skip_blank(text, position)
     return _join_sets(text, pieces)
 
 
@@ -92,17 +98,23 @@ def first_words(text: str, start: int, end: int, count: int = 4) -> list[str]:
     return words
 
 
-def _blank(text: str, piece: Piece) -> bool:
-    start, end = piece.start, piece.end
-    match = re.compile(r"(?:[\s\ufeff]|--[^\r\n]*|/\*.*?\*/)*", re.DOTALL).match(text, start, end)
-    return match is not None and match.end() == end
+def _skip_blank(text: str, position: int) -> int:
+    match = _BLANK.match(text, position)
+    return position if match is None else match.end()
+
+
+def _too_many(text: str, position: int) -> PenstockError:
+    return ScriptError(
+        "STATEMENT_TOO_LONG",
+        f"the script has more than {MAX_STATEMENTS} statements",
+        hint="cut it into several files",
+        span=Lines(text).span(position, position + 1),
+    )
 
 
 def _trim(text: str, piece: Piece) -> Piece:
-    stretch = text[piece.start : piece.end]
-    end = piece.start + len(stretch.rstrip())
-    start = piece.start + len(stretch) - len(stretch.lstrip())
-    return replace(piece, start=min(start, end), end=end)
+    end = piece.start + len(text[piece.start : piece.end].rstrip())
+    return replace(piece, end=end)
 
 
 class _Scan:
@@ -157,7 +169,7 @@ class _Scan:
             end = text.find("*/", here + 2)
             return -1 if end < 0 else end + 2
         if mark == "'" and _escape_string(text, here):
-            match = re.compile(r"'(?:[^'\\]|\\.|'')*+'", re.DOTALL).match(text, here)
+            match = _ESCAPED.match(text, here)
             return -1 if match is None else match.end()
         end = text.find(mark, here + len(mark))
         return -1 if end < 0 else end + len(mark)

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token
+from sqlglot.tokenizer_core import Token
 
 from penstock.errors import InternalError, PenstockError, Span
 from penstock.sql.lexical import too_deep

@@ -14,7 +14,7 @@ from typing import Final, NoReturn, TypeVar
 from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.parser import Parser
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import NotYetError, PenstockError, ScriptError, Span
 from penstock.sql.spans import token_span
@@ -67,7 +67,7 @@ class Reader(Parser):
 
     # errors
 
-    def raise_error(self, message: str, token: Token | None = None) -> NoReturn:  # type: ignore[override]
+    def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
         """Every complaint of sqlglot's grammar, in our words."""
         match = _EXPECTING.match(message)
         expected = match.group(1) if match else next((w for m, w in _EXPECTED.items() if message.startswith(m)), None)
@@ -95,6 +95,51 @@ class Reader(Parser):
 
     # tokens
 
+    @property
+    def current(self) -> Token:
+        """The token to be taken next; false at the end of the statement."""
+        return self._curr
+
+    @property
+    def following(self) -> Token:
+        """The token behind the current one."""
+        return self._next
+
+    @property
+    def taken(self) -> Token:
+        """The token taken last."""
+        return self._prev
+
+    def step(self, count: int = 1) -> None:
+        """Takes tokens."""
+        self._advance(count)
+
+    def step_back(self, first: Token | None = None) -> None:
+        """Stands at a token taken before, the last one unless told."""
+        index = self._index - 1
+        while first is not None and self._tokens[index] is not first:
+            index -= 1
+        self._retreat(index)
+
+    def close(self) -> None:
+        """Takes a closing bracket."""
+        self.expect_symbol(TokenType.R_PAREN, ")")
+
+    def connected(self) -> bool:
+        """Whether nothing stands between the token taken last and the current one."""
+        return self._is_connected()
+
+    def several(self, item: Callable[[], R | None]) -> list[R]:
+        """Items with commas between them."""
+        return self._parse_csv(item)
+
+    def identifier(self) -> exp.Expr:
+        """A name as a node."""
+        found = self._parse_id_var()
+        if found is None:
+            self.fail("a name")
+        return found
+
     def word(self, *texts: str) -> bool:
         """Takes these words, if they come next."""
         return bool(self._match_text_seq(*texts))
@@ -121,6 +166,10 @@ class Reader(Parser):
         """Takes a token of this kind or refuses what stands there."""
         if not self._match(kind):
             self.fail(shown)
+
+    def at(self, *kinds: TokenType) -> bool:
+        """Whether the current token is of one of these kinds."""
+        return self._curr.token_type in kinds
 
     def peek(self, offset: int) -> Token | None:
         """The token `offset` places after the current one."""
@@ -181,9 +230,7 @@ class Reader(Parser):
 
     # sqlglot's rules, strict
 
-    def _parse_csv(  # type: ignore[override]
-        self, parse_method: Callable[[], R | None], sep: TokenType = TokenType.COMMA
-    ) -> list[R]:
+    def _parse_csv(self, parse_method: Callable[[], R | None], sep: TokenType = TokenType.COMMA) -> list[R]:
         first = parse_method()
         if first is None:
             return []

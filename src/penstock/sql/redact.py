@@ -33,14 +33,9 @@ _KNOWN: Final = frozenset(
 )
 
 
+_STARS: Final = {code: "*" for code in range(128) if not chr(code).isspace()}
 
-class _Stars(dict[int, int]):
-    """A translation table that turns every character but white space into a star."""
-
-    def __missing__(self, code: int) -> int:
-        return code if chr(code).isspace() else ord("*")
-
-
+_COMMENT = re.compile(r"--[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _PARTS = re.compile(
     r"""(?P<comment>--[^\r\n]*|/\*.*?(?:\*/|\Z))
       | (?P<string>[eE]'(?:[^'\\]|\\.|'')*+(?:'|\Z)|[xX]?'[^']*+(?:''[^']*+)*+(?:'|\Z)|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z))
@@ -86,17 +81,29 @@ def mask(text: str, spans: Iterable[tuple[int, int]]) -> Source:
             continue
         start = max(start, position)
         pieces.append(clean[position:start])
-        pieces.append(clean[start:end].translate(_Stars()))
+        pieces.append(_stars(clean[start:end]))
         position = end
     pieces.append(clean[position:])
     return Source(clean, "".join(pieces))
 
 
+def _stars(stretch: str) -> str:
+    """As many stars, white space kept. By way of ASCII, which Python translates fast; each character stays one."""
+    return stretch.encode("ascii", "replace").decode("ascii").translate(_STARS)
+
+
 def comments(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The insides of the comments of a stretch that lexes."""
+    """The insides of the comments of a statement that was understood."""
+    if text.find("--", start, end) < 0 and text.find("/*", start, end) < 0:
+        return []
     return [
         (match.start() + 2, match.end()) for match in _PARTS.finditer(text, start, end) if match.lastgroup == "comment"
     ]
+
+
+def comments_between(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The insides of the comments between statements, where there are no strings."""
+    return [(match.start() + 2, match.end()) for match in _COMMENT.finditer(text, start, end)]
 
 
 def suspects(text: str, start: int, end: int, *, torn: bool = False) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import ClassVar, Final, cast
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.errors import Span
 from penstock.sql.dialects import ksqldb, spark_pipelines
@@ -379,7 +379,9 @@ class RelationGrammar(ExpressionGrammar):
         items = self._parse_wrapped_csv(self._parse_disjunction)
         if not items:
             self.fail("an expression")
-        ordinality = bool(self._match(T.WITH)) and (self.expect("ORDINALITY") or True)
+        ordinality = self._match(T.WITH)
+        if ordinality:
+            self.expect("ORDINALITY")
         alias = self._parse_table_alias() if with_alias else None
         node = exp.Unnest(expressions=items, alias=alias, offset=ordinality or None)
         return node.update_positions(first)

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from typing import Final
 
 from sqlglot import exp
-from sqlglot.tokens import Token
+from sqlglot.tokenizer_core import Token
 
 from penstock.errors import PenstockError, ScriptError, Span
 from penstock.sql import redact
 from penstock.sql.dialect import Penstock
 from penstock.sql.grammar.kinds import kind_of
 from penstock.sql.grammar.statement import statement
-from penstock.sql.lexical import Lines, Piece, decode, split
+from penstock.sql.lexical import MAX_STATEMENT, Lines, Piece, decode, split, too_deep
 from penstock.sql.parser import PenstockParser, finish
 from penstock.sql.reading import describe_token
 from penstock.sql.redact import Source
 from penstock.sql.spans import token_span
 from penstock.sql.statements import Statement
-from penstock.sql.tokens import tokenize
+from penstock.sql.tokens import longest_chain, tokenize
+
+
+# Operators in a row without a comma. A tree may be far less deep; this one only bounds the time until that is seen.
+MAX_CHAIN: Final = 2_000
+
+_HOPELESS: Final = frozenset({"STATEMENT_TOO_LONG", "STATEMENT_TOO_DEEP"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +94,13 @@ def _between(text: str, pieces: list[Piece]) -> Iterator[tuple[int, int]]:
     """Comments outside of the statements."""
     position = 0
     for start, end in [*((piece.start, piece.end) for piece in pieces), (len(text), len(text))]:
-        yield from redact.comments(text, position, start)
+        yield from redact.comments_between(text, position, start)
         position = end
 
 
 def _read(text: str, piece: Piece, *, torn: bool) -> _Read:
     def suspects() -> list[tuple[int, int]]:
-        if piece.error is not None and piece.error.condition in {"STATEMENT_TOO_LONG", "STATEMENT_TOO_DEEP"}:
+        if piece.end - piece.start > MAX_STATEMENT or (piece.error and piece.error.condition in _HOPELESS):
             return [(piece.start, piece.end)]
         return redact.suspects(text, piece.start, piece.end, torn=torn)
 
@@ -101,6 +108,9 @@ def _read(text: str, piece: Piece, *, torn: bool) -> _Read:
         return _Read(piece, None, piece.error, suspects())
     try:
         tokens = tokenize(text, piece.start, piece.end)
+        deep = longest_chain(tokens, MAX_CHAIN) if len(tokens) > MAX_CHAIN else None
+        if deep is not None:
+            raise too_deep(token_span(deep))
         parser = PenstockParser(dialect=Penstock)
         parser.load(text, tokens)
         end = token_span(tokens[-1])

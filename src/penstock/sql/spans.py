@@ -12,7 +12,7 @@ from penstock.errors import Span
 
 if TYPE_CHECKING:
     from sqlglot import exp
-    from sqlglot.tokens import Token
+    from sqlglot.tokenizer_core import Token
 
 
 def token_span(first: Token, last: Token | None = None) -> Span:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import ScriptError, Span
 
@@ -153,7 +153,7 @@ SYMBOLS: Final[dict[str, TokenType]] = {
     "?": T.PLACEHOLDER,
 }
 
-QUOTED: Final = frozenset({T.STRING, T.HEX_STRING})
+MAX_TOKENS: Final = 100_000  # of one statement; some two seconds of the parser
 
 _TOKEN = re.compile(
     r"""
@@ -187,6 +187,13 @@ def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Token]:
         if match is None:
             raise _unexpected(text, Span(line, position - line_start + 1, 1, position))
         kind, stop = match.lastgroup, match.end()
+        if len(tokens) > MAX_TOKENS:
+            raise ScriptError(
+                "STATEMENT_TOO_LONG",
+                f"the statement has more than {MAX_TOKENS} words and symbols",
+                hint="load data from a file or a topic, not from the text of a statement",
+                span=Span(line, position - line_start + 1, 1, position),
+            )
         if kind != "space":
             _add(tokens, kind or "", match.group(), Span(line, position - line_start + 1, stop - position, position))
         breaks = text.count("\n", position, stop)
@@ -195,6 +202,30 @@ def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Token]:
             line_start = text.rfind("\n", position, stop) + 1
         position = stop
     return tokens
+
+
+_CHAIN: Final = frozenset(
+    {T.AND, T.OR, T.NOT, T.PLUS, T.DASH, T.STAR, T.SLASH, T.MOD, T.DPIPE, T.PIPE, T.AMP, T.CARET, T.TILDE, T.DOT}
+    | {T.DCOLON, T.ARROW, T.DARROW, T.HASH_ARROW, T.DHASH_ARROW, T.UNION, T.EXCEPT, T.INTERSECT, T.JOIN, T.CASE, T.EQ}
+)
+
+
+def longest_chain(tokens: list[Token], limit: int) -> Token | None:
+    """The operator that makes a chain longer than the limit. Such a chain is refused before it costs time."""
+    counts = [0]
+    for token in tokens:
+        kind = token.token_type
+        if kind in _CHAIN:
+            counts[-1] += 1
+            if counts[-1] > limit:
+                return token
+        elif kind is T.COMMA:
+            counts[-1] = 0
+        elif kind in {T.L_PAREN, T.L_BRACKET}:
+            counts.append(0)
+        elif kind in {T.R_PAREN, T.R_BRACKET} and len(counts) > 1:
+            counts.pop()
+    return None
 
 
 def _add(tokens: list[Token], kind: str, text: str, span: Span) -> None:

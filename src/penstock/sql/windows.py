@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import NotYetError, ResolutionError, Span
 from penstock.sql.durations import NotADuration, duration_us
@@ -50,7 +50,7 @@ def window_part(parser: ExpressionGrammar, token: Token) -> exp.Expr:
     kind, _, part = token.text.upper().rpartition("_")
     call = _call(parser, token, kind)
     call.update_positions(token)
-    call.meta["stop"] = parser._curr.end if parser._curr else token.end
+    call.meta["stop"] = parser.current.end if parser.current else token.end
     return WindowPart(this=call, part=part.lower())
 
 
@@ -69,13 +69,13 @@ def _call(parser: ExpressionGrammar, token: Token, kind: str) -> WindowCall:
 
 def _arguments(parser: ExpressionGrammar) -> list[_Argument]:
     found: list[_Argument] = []
-    while parser._curr and parser._curr.token_type != T.R_PAREN:
-        first = parser._curr
+    while parser.current and parser.current.token_type != T.R_PAREN:
+        first = parser.current
         node = parser.an_expression()
         found.append(_Argument(node, parser.since(first)))
         if not parser.symbol(T.COMMA):
             break
-        if parser._curr.token_type == T.R_PAREN:
+        if parser.at(T.R_PAREN):
             parser.fail("an expression")
     return found
 
@@ -138,13 +138,13 @@ def _invalid(message: str, span: Span) -> ResolutionError:
 
 def window_table(parser: RelationGrammar) -> WindowTable:
     """TUMBLE(…) in a FROM clause; stands at the name."""
-    token = parser._curr
+    token = parser.current
     kind = token.text.upper()
-    parser._advance(2)
+    parser.step(2)
     arguments = [_table_argument(parser, 0)]
     while parser.symbol(T.COMMA):
         arguments.append(_table_argument(parser, len(arguments)))
-    parser._match_r_paren()
+    parser.close()
     data = _take(arguments, "DATA")
     time = _take(arguments, "TIMECOL")
     if data is None or not isinstance(data.node, exp.Table | exp.Subquery):
@@ -165,7 +165,7 @@ def window_table(parser: RelationGrammar) -> WindowTable:
             raise _invalid(f"PARTITION BY belongs to SESSION, not to {kind}", data.span)
     window = WindowCall(kind=kind, time=time.node, keys=keys, **_durations(kind, arguments, token))
     window.update_positions(token)
-    window.meta["stop"] = parser._prev.end
+    window.meta["stop"] = parser.taken.end
     return WindowTable(this=data.node, window=window)
 
 
@@ -180,22 +180,22 @@ def _take(arguments: list[_Argument], label: str) -> _Argument | None:
 
 
 def _table_argument(parser: RelationGrammar, place: int) -> _Argument:
-    first = parser._curr
+    first = parser.current
     label = None
-    if parser._next.token_type == T.FARROW:
+    if parser.following.token_type == T.FARROW:
         label = first.text.upper()
         if label not in _LABELS:
             parser.fail("DATA, TIMECOL, SIZE, SLIDE, GAP, STEP or OFFSET")
-        parser._advance(2)
-        first = parser._curr
+        parser.step(2)
+        first = parser.current
     if label == "DATA" or (label is None and place == 0):
         node = _input(parser)
-    elif parser._curr.text.upper() == "DESCRIPTOR" and parser._next.token_type == T.L_PAREN:
-        parser._advance(2)
+    elif parser.current.text.upper() == "DESCRIPTOR" and parser.following.token_type == T.L_PAREN:
+        parser.step(2)
         node = parser.an_expression()
-        if parser._curr.token_type == T.COMMA:
+        if parser.current.token_type == T.COMMA:
             parser.fail("one column in DESCRIPTOR")
-        parser._match_r_paren()
+        parser.close()
     else:
         node = parser.an_expression()
     return _Argument(node, parser.since(first), label)
@@ -203,34 +203,31 @@ def _table_argument(parser: RelationGrammar, place: int) -> _Argument:
 
 def _input(parser: RelationGrammar) -> exp.Expr:
     """TABLE t [PARTITION BY k], (SELECT …), TABLE (SELECT …) or a bare name."""
-    if parser._curr.text.upper() == "TABLE" and parser._next.token_type not in {T.COMMA, T.R_PAREN, T.DOT}:
-        parser._advance()
-    if parser._curr.token_type == T.L_PAREN:
-        node = parser.subquery()
-    else:
-        node = parser.table_name()
+    if parser.current.text.upper() == "TABLE" and parser.following.token_type not in {T.COMMA, T.R_PAREN, T.DOT}:
+        parser.step()
+    node: exp.Expr = parser.subquery() if parser.current.token_type == T.L_PAREN else parser.table_name()
     if parser.symbol(T.PARTITION_BY):
         wrapped = parser.symbol(T.L_PAREN)
         keys = [_key(parser)]
-        while parser._curr.token_type == T.COMMA and (wrapped or _key_follows(parser)):
-            parser._advance()
+        while parser.current.token_type == T.COMMA and (wrapped or _key_follows(parser)):
+            parser.step()
             keys.append(_key(parser))
         node.set("partition", keys)
         if wrapped:
-            parser._match_r_paren()
+            parser.close()
     return node
 
 
 def _key(parser: RelationGrammar) -> exp.Expr:
-    key = parser._parse_column()
-    if key is None:
+    key = parser.operand()
+    if not isinstance(key, exp.Column):
         parser.fail("a column")
     return key
 
 
 def _key_follows(parser: RelationGrammar) -> bool:
     """Whether the comma is one between keys: behind one between arguments stands DESCRIPTOR(…) or a label."""
-    following, after = parser._next, parser.peek(2)
+    following, after = parser.following, parser.peek(2)
     return following.token_type in NAME_TOKENS and (
         after is None or after.token_type not in {T.L_PAREN, T.FARROW, T.STRING, T.NUMBER}
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from json import dumps
 from typing import TYPE_CHECKING
 
 import click
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 @files_argument
 @json_option("Print one JSON object a statement, one a line.")
 @lenient_option
+@click.option("-q", "--quiet", is_flag=True, help="Leave out the notices about statements that are accepted.")
 @debug_option
 @click.pass_context
-def check(context: click.Context, *, files: tuple[str, ...], as_json: bool, lenient: bool) -> None:
+def check(context: click.Context, *, files: tuple[str, ...], json: bool, lenient: bool, quiet: bool) -> None:
     """Parse, resolve and plan scripts against an empty catalog, and say what is wrong.
 
     Each FILE is a script of its own: what it creates can be used in its later statements. After an error the check
@@ -43,11 +44,11 @@ def check(context: click.Context, *, files: tuple[str, ...], as_json: bool, leni
         reports = _analyze(script, lenient=lenient)
         statements += len(reports)
         errors += sum(report.error is not None for report in reports)
-        if as_json:
+        if json:
             _print_json(reports, script)
         else:
-            _print_reports(reports, script, debug=context.ensure_object(Invocation).debug)
-    if not as_json:
+            _print_reports(reports, script, notices=not quiet, debug=context.ensure_object(Invocation).debug)
+    if not json:
         from penstock.interfaces.render import render_summary, wants_color
 
         color = wants_color(sys.stdout)
@@ -65,15 +66,15 @@ def _print_json(reports: list[StatementReport], script: Script) -> None:
     from penstock.interfaces.render import report_json
 
     for report in reports:
-        click.echo(json.dumps(report_json(report, script.name), ensure_ascii=False))
+        click.echo(dumps(report_json(report, script.name), ensure_ascii=False))
 
 
-def _print_reports(reports: list[StatementReport], script: Script, *, debug: bool) -> None:
+def _print_reports(reports: list[StatementReport], script: Script, *, notices: bool, debug: bool) -> None:
     from penstock.interfaces.render import render_notice, wants_color
 
     color = wants_color(sys.stdout)
     for report in reports:
-        for notice in report.notices:
+        for notice in report.notices if notices else ():
             click.echo(render_notice(notice, script.name, report.span, color=color), color=color)
         if report.error is not None:
             trace_of = report.error if debug else None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from json import dumps
 from typing import TYPE_CHECKING
 
 import click
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @lenient_option
 @debug_option
 @click.pass_context
-def explain(context: click.Context, *, file: str, as_json: bool, lenient: bool) -> None:
+def explain(context: click.Context, *, file: str, json: bool, lenient: bool) -> None:
     """Show the plan of each query in a script: its schema, event time, keys, windows, change mode and state.
 
     `-` reads the standard input. Statements that hold no query, such as CREATE STREAM, are read and not shown.
@@ -40,7 +40,7 @@ def explain(context: click.Context, *, file: str, as_json: bool, lenient: bool) 
     from penstock.plan.script import analyze_script
 
     reports = analyze_script(script.content, lenient=lenient)
-    _print_plans([report for report in reports if report.plan is not None], as_json=as_json)
+    _print_plans([report for report in reports if report.plan is not None], json=json)
     debug = context.ensure_object(Invocation).debug
     failed = False
     for report in reports:
@@ -50,14 +50,14 @@ def explain(context: click.Context, *, file: str, as_json: bool, lenient: bool) 
     context.exit(1 if failed else 0)
 
 
-def _print_plans(reports: list[StatementReport], *, as_json: bool) -> None:
+def _print_plans(reports: list[StatementReport], *, json: bool) -> None:
     from penstock.interfaces.render import paint, wants_color
     from penstock.plan.explain import explain_json, explain_text
 
     color = wants_color(sys.stdout)
     for number, report in enumerate(reports):
-        if as_json:
-            click.echo(json.dumps(explain_json(report), ensure_ascii=False))
+        if json:
+            click.echo(dumps(explain_json(report), ensure_ascii=False))
             continue
         title = f"{report.kind} (line {report.span.line})"
         click.echo(("\n" if number else "") + paint(title, "label", color=color), color=color)

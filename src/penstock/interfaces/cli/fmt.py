@@ -17,13 +17,11 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Print scripts in canonical form.")
 @files_argument
-@click.option(
-    "--check", "only_check", is_flag=True, help="Print nothing; exit with 1 when a file is not in canonical form."
-)
+@click.option("--check", is_flag=True, help="Print nothing; exit with 1 when a file is not in canonical form.")
 @click.option("--write", is_flag=True, help="Write the canonical form back into the files.")
 @debug_option
 @click.pass_context
-def fmt(context: click.Context, *, files: tuple[str, ...], only_check: bool, write: bool) -> None:
+def fmt(context: click.Context, *, files: tuple[str, ...], check: bool, write: bool) -> None:
     """Print scripts in canonical form, whatever spelling they are written in.
 
     Comments between statements are kept. Comments inside a statement are left out, with a notice; --write refuses
@@ -39,17 +37,17 @@ def fmt(context: click.Context, *, files: tuple[str, ...], only_check: bool, wri
       penstock fmt --check sql/*.sql
       penstock fmt --write pipeline.sql
     """
-    if only_check and write:
+    if check and write:
         raise click.UsageError("--check and --write exclude each other")
     scripts = read_scripts(files)
     if write and any(script.path is None for script in scripts):
         raise click.UsageError("--write needs files, not the standard input")
     debug = context.ensure_object(Invocation).debug
-    results = [_one(script, only_check=only_check, write=write, debug=debug) for script in scripts]
+    results = [_one(script, check=check, write=write, debug=debug) for script in scripts]
     context.exit(0 if all(results) else 1)
 
 
-def _one(script: Script, *, only_check: bool, write: bool, debug: bool) -> bool:
+def _one(script: Script, *, check: bool, write: bool, debug: bool) -> bool:
     """Format one script; whether all is well with it."""
     from penstock.interfaces.script_format import format_script
     from penstock.sql.script import parse_script
@@ -61,7 +59,7 @@ def _one(script: Script, *, only_check: bool, write: bool, debug: bool) -> bool:
     if any(entry.error is not None for entry in parsed):
         return False
     formatted = format_script(script.content, parsed)
-    if only_check:
+    if check:
         return _compare(script, formatted)
     if write:
         return _write(script, formatted, parsed)

@@ -38,7 +38,7 @@ def debug_option(command: Command) -> Command:
 
 def json_option(help_text: str) -> Callable[[Command], Command]:
     """Add --json."""
-    return click.option("--json", "as_json", is_flag=True, help=help_text)
+    return click.option("--json", is_flag=True, help=help_text)
 
 
 def lenient_option(command: Command) -> Command:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from json import dumps
 
 import click
 
@@ -12,7 +12,7 @@ from penstock.interfaces.cli.options import debug_option, json_option
 @click.command()
 @json_option("Print one JSON object.")
 @debug_option
-def version(*, as_json: bool) -> None:
+def version(*, json: bool) -> None:
     """Print the versions of Penstock and of what it stands on."""
     import platform
     from importlib.metadata import version as installed
@@ -20,8 +20,8 @@ def version(*, as_json: bool) -> None:
     from penstock import __version__
 
     versions = {"penstock": __version__, "python": platform.python_version(), "sqlglot": installed("sqlglot")}
-    if as_json:
-        click.echo(json.dumps(versions))
+    if json:
+        click.echo(dumps(versions))
         return
     for name, number in versions.items():
         click.echo(f"{name:<9} {number}")

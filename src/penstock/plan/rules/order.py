@@ -11,12 +11,13 @@ from penstock.plan.rules.distinct_on import distinct_on
 from penstock.plan.rules.group_by_references import group_by_references
 from penstock.plan.rules.inline_ctes import inline_ctes
 from penstock.plan.rules.qualify import qualify
+from penstock.plan.rules.window_exists import window_exists
 
 Rule = Callable[[exp.Expr], exp.Expr]
 
 # CTEs first: the others then see every SELECT where it stands. References of GROUP BY before QUALIFY and DISTINCT ON,
 # which move the SELECT list into a subquery.
-RULES: Final[tuple[Rule, ...]] = (inline_ctes, group_by_references, qualify, distinct_on)
+RULES: Final[tuple[Rule, ...]] = (inline_ctes, window_exists, group_by_references, qualify, distinct_on)
 
 
 def apply_rules(tree: exp.Expr) -> exp.Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import NotYetError
 from penstock.sql.spans import token_span
@@ -22,7 +22,7 @@ def refuse(what: str, hint: str, token: Token) -> NoReturn:
 
 def check_clause(parser: Reader) -> bool:
     """Refuses the clauses ksqlDB puts behind a relation; False when none begins here."""
-    token, following = parser._curr, parser._next
+    token, following = parser.current, parser.following
     upper = token.text.upper()
     if token.token_type == TokenType.WINDOW and following.text.upper() in {"TUMBLING", "HOPPING", "SESSION"}:
         refuse(f"WINDOW {following.text.upper()}", "GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)", token)

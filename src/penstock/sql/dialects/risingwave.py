@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.sql.dialects.defaults import Defaults
 from penstock.sql.statements import Column, Emit, Name
@@ -32,13 +32,13 @@ def include_columns(p: PenstockParser, first: Token) -> Column:
     if word is None:
         p.fail("KEY, OFFSET, PARTITION, TIMESTAMP or HEADER")
     if word not in _INCLUDED:
-        p.not_yet(f"INCLUDE {word} is not there yet", "include KEY, OFFSET, PARTITION, TIMESTAMP or HEADER", p._prev)
-    token = p._prev
+        p.not_yet(f"INCLUDE {word} is not there yet", "include KEY, OFFSET, PARTITION, TIMESTAMP or HEADER", p.taken)
+    token = p.taken
     header = None
     if word == "HEADER":
         header = p.string("the key of the header")
     kind = _INCLUDED[word]
-    if p._curr.token_type == TokenType.VAR and p._curr.text.upper() in {"VARCHAR", "TEXT", "BYTEA", "STRING"}:
+    if p.current.token_type == TokenType.VAR and p.current.text.upper() in {"VARCHAR", "TEXT", "BYTEA", "STRING"}:
         kind = p.type_name()
     if p.word("AS"):
         name = p.name("the name of the column")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import NotYetError
 from penstock.sql.spans import token_span
@@ -22,7 +22,7 @@ def refuse(what: str, hint: str, token: Token) -> NoReturn:
 
 def check_relation(parser: Reader) -> None:
     """FROM STREAM t, FROM STREAM(t)"""
-    token, following = parser._curr, parser._next
+    token, following = parser.current, parser.following
     if token.text.upper() != "STREAM" or token.token_type != TokenType.VAR:
         return
     if parser.peek_text(1, "EMIT"):
@@ -33,14 +33,14 @@ def check_relation(parser: Reader) -> None:
 
 def check_watermark(parser: Reader) -> None:
     """FROM t WATERMARK ts DELAY OF INTERVAL …"""
-    token, after = parser._curr, parser.peek(2)
+    token, after = parser.current, parser.peek(2)
     if token.text.upper() == "WATERMARK" and after is not None and after.text.upper() == "DELAY":
         refuse("WATERMARK … DELAY OF", "declare WATERMARK FOR ts AS ts - INTERVAL … in CREATE STREAM", token)
 
 
 def check_create(parser: Reader) -> None:
     """CREATE [OR REFRESH] STREAMING TABLE, CREATE FLOW"""
-    token = parser._curr
+    token = parser.current
     if parser.ahead("OR", "REFRESH") or parser.ahead("STREAMING", "TABLE") or parser.ahead("STREAMING", "LIVE"):
         refuse("CREATE STREAMING TABLE", "use CREATE MATERIALIZED VIEW … AS SELECT", token)
     if parser.ahead("FLOW"):
@@ -49,6 +49,6 @@ def check_create(parser: Reader) -> None:
 
 def check_statement(parser: Reader) -> None:
     """AUTO CDC INTO …, APPLY CHANGES INTO …"""
-    token = parser._curr
+    token = parser.current
     if parser.ahead("AUTO", "CDC") or parser.ahead("APPLY", "CHANGES"):
-        refuse(f"{token.text.upper()} {parser._next.text.upper()}", "use FORMAT DEBEZIUM or a primary key", token)
+        refuse(f"{token.text.upper()} {parser.following.text.upper()}", "use FORMAT DEBEZIUM or a primary key", token)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
-from penstock.errors import CatalogError, ResolutionError
+from penstock.errors import CatalogError, ResolutionError, Span
 from penstock.sql.dialects import ksqldb
 from penstock.sql.durations import NotADuration, duration_us
 from penstock.sql.parser import PenstockParser, finish
@@ -45,20 +45,20 @@ class Columns:
 def column_list(p: PenstockParser) -> Columns:
     """( column | WATERMARK FOR … | PRIMARY KEY (…), … )"""
     found = Columns()
-    if p._curr.token_type == T.L_PAREN and p._next.token_type == T.STAR:
-        p._advance()
+    if p.current.token_type == T.L_PAREN and p.following.token_type == T.STAR:
+        p.step()
         p.not_yet("columns taken from a schema registry are not there yet", "list the columns and their types")
     p.bracketed(lambda: _item(p, found))
     return found
 
 
 def _item(p: PenstockParser, found: Columns) -> None:
-    first = p._curr
+    first = p.current
     if p.word("WATERMARK", "FOR"):
         found.set_watermark(_watermark(p, first))
         return
     if p.ahead("CONSTRAINT") and p.peek_text(2, "PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
-        p._advance(2)
+        p.step(2)
     if p.word("PRIMARY", "KEY"):
         names = p.names()
         if not names:
@@ -73,12 +73,12 @@ def _item(p: PenstockParser, found: Columns) -> None:
 
 
 def _column(p: PenstockParser, found: Columns) -> Column:
-    first = p._curr
+    first = p.current
     name = p.name("the name of a column")
     if p.word("AS"):
         column = _Draft(name, None, computed=_computed(p))
     else:
-        at = p._curr
+        at = p.current
         column = _Draft(name, p.type_name())
         column.type_span = p.since(at)
     while _constraint(p, column, found):
@@ -107,7 +107,7 @@ class _Draft:
     virtual: bool = False
     header: str | None = None
     comment: str | None = None
-    type_span: object = NOWHERE
+    type_span: Span = NOWHERE
 
 
 def _computed(p: PenstockParser) -> exp.Expr:
@@ -120,7 +120,7 @@ def _computed(p: PenstockParser) -> exp.Expr:
 
 def _constraint(p: PenstockParser, column: _Draft, found: Columns) -> bool:
     """One word group behind a column; False when none is left."""
-    first = p._curr
+    first = p.current
     if p.word("NOT", "NULL"):
         column.nullable = False
     elif p.word("NULL"):
@@ -136,7 +136,7 @@ def _constraint(p: PenstockParser, column: _Draft, found: Columns) -> bool:
         column.virtual = p.word("VIRTUAL")
     elif p.ahead("HEADER", "("):
         _source_of(p, column)
-        p._advance(2)
+        p.step(2)
         column.header = p.string("the key of the header")
         p.expect_symbol(T.R_PAREN, ")")
     elif p.word("GENERATED") or p.ahead("AS"):
@@ -159,7 +159,7 @@ def _source_of(p: PenstockParser, column: _Draft) -> None:
 def _generated(p: PenstockParser, column: _Draft) -> None:
     """GENERATED ALWAYS AS (e) [STORED | VIRTUAL], or AS e behind a type"""
     _source_of(p, column)
-    if p._prev.text.upper() == "GENERATED":
+    if p.taken.text.upper() == "GENERATED":
         p.expect("ALWAYS")
     p.expect("AS")
     if p.ahead("IDENTITY"):
@@ -180,7 +180,7 @@ def _refused(p: PenstockParser, first: Token) -> bool:
 
 def _watermark(p: PenstockParser, first: Token, column: Name | None = None) -> Watermark:
     """… FOR ts [AS ts [- INTERVAL …]]; for an inline watermark the name may be left out."""
-    name = p.name("the time column") if column is None or p._curr.token_type != T.ALIAS else column
+    name = p.name("the time column") if column is None or p.current.token_type != T.ALIAS else column
     if column is not None and name.text.lower() != column.text.lower():
         raise _bad_watermark(p, first, "the watermark of a column names another column")
     if not p.word("AS"):

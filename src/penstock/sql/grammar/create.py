@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
+from penstock.errors import Span
 from penstock.secrets import Secret
 from penstock.sql.dialects import ksqldb, materialize
 from penstock.sql.dialects.risingwave import include_columns
@@ -45,14 +46,14 @@ def if_not_exists(p: PenstockParser) -> bool:
 def create_source(p: PenstockParser, head: Head) -> CreateRelation:
     """CREATE SOURCE s …, and ksqlDB's CREATE SOURCE STREAM | TABLE"""
     if p.any_word("STREAM", "TABLE") is not None:
-        ksqldb.refuse(f"CREATE SOURCE {p._prev.text.upper()}", "use CREATE STREAM or CREATE TABLE", p._prev)
+        ksqldb.refuse(f"CREATE SOURCE {p.taken.text.upper()}", "use CREATE STREAM or CREATE TABLE", p.taken)
     return create_relation(p, head, "SOURCE")
 
 
 @dataclass(slots=True)
 class _Clauses:
     options: tuple[Option, ...] = ()
-    with_span: object = NOWHERE
+    with_span: Span = NOWHERE
     format: Format | None = None
     comment: str | None = None
     partitioned_by: tuple[Name, ...] = ()
@@ -63,7 +64,7 @@ def create_relation(p: PenstockParser, head: Head, kind: RelationKind) -> Create
     """CREATE STREAM s (columns) [COMMENT …] [PARTITIONED BY (…)] [WITH (…)] [INCLUDE …] [FORMAT … ENCODE …]"""
     exists = if_not_exists(p)
     name = p.name(f"the name of the {kind.lower()}")
-    columns = column_list(p) if p._curr.token_type == T.L_PAREN else Columns()
+    columns = column_list(p) if p.current.token_type == T.L_PAREN else Columns()
     clauses = _Clauses()
     while _clause(p, head, kind, columns, clauses):
         pass
@@ -80,12 +81,12 @@ def create_relation(p: PenstockParser, head: Head, kind: RelationKind) -> Create
         temporary=head.temporary,
         if_not_exists=exists,
         comment=clauses.comment,
-        with_span=clauses.with_span,  # type: ignore[arg-type]
+        with_span=clauses.with_span,
     )
 
 
 def _clause(p: PenstockParser, head: Head, kind: str, columns: Columns, found: _Clauses) -> bool:
-    first = p._curr
+    first = p.current
     if p.word("WITH"):
         _once(p, found, "WITH", first)
         found.options = options(p)
@@ -111,7 +112,7 @@ def _clause(p: PenstockParser, head: Head, kind: str, columns: Columns, found: _
 
 def _once(p: PenstockParser, found: _Clauses, clause: str, first: Token) -> None:
     if clause in found.seen:
-        p._retreat(p._tokens.index(first))
+        p.step_back(first)
         p.fail(f"one {clause} clause")
     found.seen.add(clause)
 
@@ -137,7 +138,7 @@ def create_view(p: PenstockParser, head: Head) -> CreateView:
     """CREATE VIEW v [(names)] AS query"""
     exists = if_not_exists(p)
     name = p.name("the name of the view")
-    columns = p.names() if p._curr.token_type == T.L_PAREN else ()
+    columns = p.names() if p.current.token_type == T.L_PAREN else ()
     if p.word("COMMENT"):
         p.string()
     if p.ahead("WITH"):
@@ -157,10 +158,10 @@ def create_materialized_view(p: PenstockParser, head: Head) -> CreateMaterialize
     """CREATE MATERIALIZED VIEW v [(names)] [WITH (…)] AS query"""
     exists = if_not_exists(p)
     name = p.name("the name of the view")
-    columns = p.names() if p._curr.token_type == T.L_PAREN else ()
+    columns = p.names() if p.current.token_type == T.L_PAREN else ()
     found: tuple[Option, ...] = ()
     while not p.word("AS"):
-        first = p._curr
+        first = p.current
         if p.word("WITH"):
             found += options(p)
         elif p.word("COMMENT"):
@@ -183,19 +184,19 @@ def create_materialized_view(p: PenstockParser, head: Head) -> CreateMaterialize
 
 def _flink_option(p: PenstockParser, first: Token) -> Option:
     """FRESHNESS = INTERVAL '1' MINUTE, REFRESH_MODE = CONTINUOUS | FULL"""
-    p._advance()
+    p.step()
     key = first.text.lower()
     key_span = p.since(first)
     p.expect_symbol(T.EQ, "=")
-    at = p._curr
+    at = p.current
     if key != "freshness":
-        p._advance()
-        if key == "refresh_mode" and p._prev.text.upper() != "CONTINUOUS":
+        p.step()
+        if key == "refresh_mode" and p.taken.text.upper() != "CONTINUOUS":
             p.not_yet("REFRESH_MODE other than CONTINUOUS is not there yet", "leave REFRESH_MODE out", at)
         if key == "start_mode":
             p.not_yet("START_MODE is not there yet", "leave START_MODE out", at)
-        return Option(key, OptionValue("text", Secret(p._prev.text.lower())), key_span, p.since(at))
-    node = p._parse_interval()
+        return Option(key, OptionValue("text", Secret(p.taken.text.lower())), key_span, p.since(at))
+    node = p.interval()
     try:
         micros = duration_us(node if node is not None else "")
     except NotADuration:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.grammar.options import key, options
 from penstock.sql.parser import PenstockParser
@@ -29,19 +29,19 @@ def object_kind(p: PenstockParser) -> ObjectKind | None:
 def drop(p: PenstockParser) -> Drop:
     """DROP kind [IF EXISTS] name [CASCADE | RESTRICT]"""
     p.expect("DROP")
-    first = p._curr
+    first = p.current
     if first.text.upper() == "JOB":
         p.not_yet("DROP JOB is not there yet", "use STOP JOB, or drop the view or sink", first, "STATEMENT_NOT_YET")
     kind = _known_kind(p, "DROP")
     exists = p.word("IF", "EXISTS")
     name = p.name(f"the name of a {kind.lower()}")
-    if p._curr.token_type == T.COMMA:
+    if p.current.token_type == T.COMMA:
         p.fail("one name", "drop one object a statement")
     return Drop(kind=kind, name=name, if_exists=exists, cascade=p.any_word("CASCADE", "RESTRICT") == "CASCADE")
 
 
 def _known_kind(p: PenstockParser, verb: str) -> ObjectKind:
-    first = p._curr
+    first = p.current
     kind = object_kind(p)
     if kind is None:
         word = first.text.upper() if first else ""
@@ -55,23 +55,23 @@ def _known_kind(p: PenstockParser, verb: str) -> ObjectKind:
 def alter(p: PenstockParser) -> Statement:
     """ALTER kind [IF EXISTS] name SET (…) | RESET (…) | RENAME TO n; SUSPEND and RESUME of views are jobs' business"""
     p.expect("ALTER")
-    first = p._curr
+    first = p.current
     if first.text.upper() in {"JOB", "SYSTEM"}:
         p.not_yet(f"ALTER {first.text.upper()} is not there yet", "stop the job and create it again", first,
                   "STATEMENT_NOT_YET")  # fmt: skip
     kind = _known_kind(p, "ALTER")
     exists = p.word("IF", "EXISTS")
     name = p.name(f"the name of a {kind.lower()}")
-    action = p._curr
+    action = p.current
     if kind == "MATERIALIZED VIEW" and p.word("SUSPEND"):
         return ControlJob(action="PAUSE", name=name)
     if kind == "MATERIALIZED VIEW" and p.word("RESUME"):
         return ControlJob(action="RESUME", name=name)
     if p.ahead("SET", "("):
-        p._advance()
+        p.step()
         return Alter(kind=kind, name=name, action="set", options=options(p), if_exists=exists)
     if p.ahead("RESET", "("):
-        p._advance()
+        p.step()
         keys = p.bracketed(lambda: key(p))
         return Alter(kind=kind, name=name, action="reset", keys=keys, if_exists=exists)
     if p.word("RENAME", "TO"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.errors import UnsupportedError
 from penstock.sql.grammar.options import options
@@ -19,27 +19,27 @@ def select(p: PenstockParser) -> Select:
 
 def insert(p: PenstockParser) -> Insert:
     """INSERT INTO target [(columns)] [WITH (…)] query"""
-    first = p._curr
+    first = p.current
     p.expect("INSERT")
     if p.ahead("OVERWRITE"):
         p.refuse(
-            UnsupportedError, "UNSUPPORTED_CLAUSE", "a stream cannot be overwritten", "use INSERT INTO", p._curr
+            UnsupportedError, "UNSUPPORTED_CLAUSE", "a stream cannot be overwritten", "use INSERT INTO", p.current
         )
     p.expect("INTO")
     p.word("TABLE")
     target = p.name("the name of a table or sink")
     if p.ahead("PARTITION"):
         p.not_yet("INSERT into a partition is not there yet", "name the columns of the partition in the query")
-    columns = p.names() if p._curr.token_type == T.L_PAREN and not _query_follows(p) else ()
+    columns = p.names() if p.current.token_type == T.L_PAREN and not _query_follows(p) else ()
     found: tuple[Option, ...] = ()
-    if p._curr.token_type == T.WITH and p._next.token_type == T.L_PAREN:
-        p._advance()
+    if p.current.token_type == T.WITH and p.following.token_type == T.L_PAREN:
+        p.step()
         found = options(p)
     return Insert(target=target, query=p.query(), columns=columns, options=found, span=p.since(first))
 
 
 def _query_follows(p: PenstockParser) -> bool:
-    return p._next.token_type in {T.SELECT, T.WITH, T.VALUES, T.L_PAREN}
+    return p.following.token_type in {T.SELECT, T.WITH, T.VALUES, T.L_PAREN}
 
 
 def statement_set(p: PenstockParser) -> StatementSet:
@@ -54,6 +54,6 @@ def statement_set(p: PenstockParser) -> StatementSet:
         if not p.symbol(T.SEMICOLON) and not p.ahead("END"):
             p.fail("; or END")
     if not found:
-        p._retreat(p._index - 1)
+        p.step_back()
         p.fail("INSERT")
     return StatementSet(inserts=tuple(found))

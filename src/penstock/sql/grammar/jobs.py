@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.errors import ResolutionError
 from penstock.sql.dialects import materialize
@@ -21,10 +21,10 @@ def control(p: PenstockParser) -> ControlJob:
     action = p.any_word("PAUSE", "RESUME", "RESTART", "STOP")
     if action is None:
         p.fail("PAUSE, RESUME, RESTART or STOP")
-    if p.ahead("JOB") and p._next:
-        p._advance()
+    if p.ahead("JOB") and p.following:
+        p.step()
     name = _job_name(p)
-    first = p._curr
+    first = p.current
     if p.word("FROM", "SAVEPOINT") or p.word("WITH", "SAVEPOINT"):
         p.not_yet("savepoints are not there yet", "use STOP JOB … WITH DRAIN, and RESUME", first, "STATEMENT_NOT_YET")
     drain = action == "STOP" and p.word("WITH", "DRAIN")
@@ -32,9 +32,9 @@ def control(p: PenstockParser) -> ControlJob:
 
 
 def _job_name(p: PenstockParser) -> Name:
-    token = p._curr
+    token = p.current
     if token.token_type == T.STRING:
-        p._advance()
+        p.step()
         return Name(token.text, True, token_span(token))
     return p.name("the name of a job")
 
@@ -45,7 +45,7 @@ def advance(p: PenstockParser) -> AdvanceWatermark:
     stream = p.name("the name of a stream")
     p.expect("TO")
     p.word("TIMESTAMP")
-    token = p._curr
+    token = p.current
     text = p.string("TIMESTAMP '…'")
     try:
         when = datetime.fromisoformat(text.strip())
@@ -65,17 +65,17 @@ def subscribe(p: PenstockParser) -> Subscribe:
     """SUBSCRIBE [TO] view [SINCE n]"""
     p.expect("SUBSCRIBE")
     p.word("TO")
-    if p._curr.token_type == T.L_PAREN:
+    if p.current.token_type == T.L_PAREN:
         p.not_yet("SUBSCRIBE to a query is not there yet", "create a materialized view and subscribe to it")
     target = p.name("the name of a view")
-    first = p._curr
+    first = p.current
     for words in (("ENVELOPE",), ("AS", "OF"), ("UP", "TO"), ("WITH",), ("WITHIN",)):
         if p.ahead(*words):
             materialize.refuse(f"SUBSCRIBE … {' '.join(words)}", "use SUBSCRIBE TO view SINCE n", first)
     since = None
     if p.word("SINCE"):
-        if p._curr.token_type != T.NUMBER or not p._curr.text.isdecimal() or len(p._curr.text) > 18:
+        if p.current.token_type != T.NUMBER or not p.current.text.isdecimal() or len(p.current.text) > 18:
             p.fail("a whole number")
-        since = int(p._curr.text)
-        p._advance()
+        since = int(p.current.text)
+        p.step()
     return Subscribe(target=target, since=since)

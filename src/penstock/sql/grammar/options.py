@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.errors import OptionError
 from penstock.secrets import Secret
@@ -22,35 +22,36 @@ def options(p: PenstockParser) -> tuple[Option, ...]:
 
 def option(p: PenstockParser) -> Option:
     """key = value; the key a string or a dotted word."""
-    first = p._curr
+    first = p.current
     text = key(p)
     key_span = p.since(first)
     ksqldb.check_option(text, first)
     feldera.check_option(text, first)
     p.expect_symbol(T.EQ, "=")
-    at = p._curr
+    at = p.current
     found = value(p)
     return Option(text, found, key_span, p.since(at))
 
 
 def key(p: PenstockParser) -> str:
     """A string, or words with dots or dashes between them."""
-    if p._curr.token_type in {T.STRING, T.IDENTIFIER}:
-        p._advance()
-        return str(p._prev.text)
-    if p._curr.token_type not in WORD_TOKENS:
+    if p.current.token_type in {T.STRING, T.IDENTIFIER}:
+        p.step()
+        return str(p.taken.text)
+    if p.current.token_type not in WORD_TOKENS:
         p.fail("the key of an option")
-    p._advance()
-    text = p._prev.text
-    while p._curr.token_type in {T.DOT, T.DASH} and p._is_connected() and p._next.token_type in WORD_TOKENS:
-        p._advance(2)
-        text += p._tokens[p._index - 2].text + p._prev.text
+    p.step()
+    text = p.taken.text
+    while p.current.token_type in {T.DOT, T.DASH} and p.connected() and p.following.token_type in WORD_TOKENS:
+        p.step()
+        text += p.taken.text + p.current.text
+        p.step()
     return str(text)
 
 
 def value(p: PenstockParser, *, bare: bool = False) -> OptionValue:
     """The value of an option; the stretch is remembered as one that may be secret. `bare` takes an unquoted word."""
-    first = p._curr
+    first = p.current
     if p.word("SECRET"):
         return OptionValue("secret", Secret(secret_name(p)))
     found = _value(p, bare=bare)
@@ -63,25 +64,25 @@ def secret_name(p: PenstockParser) -> str:
     """The name behind SECRET."""
     name = p.name("the name of a secret")
     if p.word("AS"):
-        p.not_yet("secrets as files are not there yet", "use SECRET name alone", p._prev)
+        p.not_yet("secrets as files are not there yet", "use SECRET name alone", p.taken)
     return name.text
 
 
 def _value(p: PenstockParser, *, bare: bool) -> OptionValue:
-    token = p._curr
+    token = p.current
     kind = token.token_type
     if kind == T.STRING:
-        p._advance()
+        p.step()
         return OptionValue("text", Secret(token.text))
-    if kind == T.NUMBER or (kind == T.DASH and p._next.token_type == T.NUMBER):
+    if kind == T.NUMBER or (kind == T.DASH and p.following.token_type == T.NUMBER):
         sign = "-" if p.symbol(T.DASH) else ""
-        p._advance()
-        return OptionValue("number", Secret(sign + p._prev.text))
+        p.step()
+        return OptionValue("number", Secret(sign + p.taken.text))
     if kind in {T.TRUE, T.FALSE}:
-        p._advance()
+        p.step()
         return OptionValue("boolean", Secret(token.text.lower()))
-    if kind == T.INTERVAL and p._next.token_type in {T.STRING, T.NUMBER, T.DASH, T.PLUS}:
-        node = p._parse_interval()
+    if kind == T.INTERVAL and p.following.token_type in {T.STRING, T.NUMBER, T.DASH, T.PLUS}:
+        node = p.interval()
         try:
             return OptionValue("interval", Secret(str(duration_us(node or ""))))
         except NotADuration as problem:
@@ -93,15 +94,15 @@ def _value(p: PenstockParser, *, bare: bool) -> OptionValue:
 
 def format_clause(p: PenstockParser) -> Format | None:
     """FORMAT UPSERT ENCODE AVRO (…) KEY ENCODE TEXT"""
-    first = p._curr
+    first = p.current
     if not p.word("FORMAT"):
         return None
     envelope = _plain_word(p, "PLAIN, UPSERT, DEBEZIUM or NATIVE")
     encode = key_encode = None
-    found: tuple[Option, ...] = options(p) if p._curr.token_type == T.L_PAREN else ()
+    found: tuple[Option, ...] = options(p) if p.current.token_type == T.L_PAREN else ()
     if p.word("ENCODE"):
         encode = _plain_word(p, "JSON, AVRO, PROTOBUF, CSV or BYTES")
-        if p._curr.token_type == T.L_PAREN:
+        if p.current.token_type == T.L_PAREN:
             found += options(p)
     if p.word("KEY", "ENCODE"):
         key_encode = _plain_word(p, "TEXT, JSON or BYTES")
@@ -109,7 +110,7 @@ def format_clause(p: PenstockParser) -> Format | None:
 
 
 def _plain_word(p: PenstockParser, what: str) -> str:
-    if p._curr.token_type not in WORD_TOKENS:
+    if p.current.token_type not in WORD_TOKENS:
         p.fail(what)
-    p._advance()
-    return str(p._prev.text.lower())
+    p.step()
+    return str(p.taken.text.lower())

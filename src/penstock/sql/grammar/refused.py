@@ -64,7 +64,7 @@ _CREATE_LATER: Final = {
 
 def refused(p: PenstockParser) -> bool:
     """Refuses a statement by its first word; False when the word is none of these."""
-    token = p._curr
+    token = p.current
     word = token.text.upper()
     if word in {"TERMINATE", "PRINT"}:
         instead = "use STOP JOB name" if word == "TERMINATE" else "use SELECT … EMIT CHANGES"
@@ -83,7 +83,7 @@ def refused(p: PenstockParser) -> bool:
 
 def refuse_create(p: PenstockParser) -> NoReturn:
     """Refuses the rest of a CREATE whose kind is none of ours."""
-    token = p._curr
+    token = p.current
     word = token.text.upper() if token else ""
     if word == "CONNECTION":
         materialize.refuse("CREATE CONNECTION", "give the options in the WITH clause", token)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.grammar.options import key, value
 from penstock.sql.parser import PenstockParser
@@ -14,14 +14,14 @@ T = TokenType
 def set_setting(p: PenstockParser) -> Statement:
     """SET key = value, SET 'key' = 'value', SET key TO value; SET alone shows all."""
     p.expect("SET")
-    if not p._curr:
+    if not p.current:
         return Show(kind="SETTINGS")
-    first = p._curr
+    first = p.current
     name = key(p)
     key_span = p.since(first)
     if not p.symbol(T.EQ) and not p.word("TO"):
         p.fail("=")
-    at = p._curr
+    at = p.current
     if p.word("DEFAULT"):
         return ResetSetting(key=name, key_span=key_span)
     found = value(p, bare=True)
@@ -31,7 +31,7 @@ def set_setting(p: PenstockParser) -> Statement:
 def reset_setting(p: PenstockParser) -> ResetSetting:
     """RESET key, RESET 'key', RESET, RESET ALL"""
     p.expect("RESET")
-    first = p._curr
+    first = p.current
     if not first or p.word("ALL"):
         return ResetSetting(key=None)
     return ResetSetting(key=key(p), key_span=p.since(first))

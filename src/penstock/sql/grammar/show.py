@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, cast
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.dialects import ksqldb
 from penstock.sql.grammar.drop_alter import object_kind
@@ -33,11 +33,11 @@ _LATER: Final = frozenset({"DATABASES", "SCHEMAS", "CATALOGS", "CONNECTIONS", "I
 def show(p: PenstockParser, inner: Rule) -> Statement:
     """SHOW kind | CREATE [kind] name | REWRITE statement | COLUMNS FROM name"""
     p.expect("SHOW")
-    first = p._curr
+    first = p.current
     if p.word("REWRITE"):
         return ShowRewrite(statement=_inner(p, inner))
     if p.word("CREATE"):
-        kind = object_kind(p) if p._next else None
+        kind = object_kind(p) if p.following else None
         return ShowCreate(name=relation_name(p), kind=kind)
     if p.word("MATERIALIZED", "VIEWS") or p.word("MATERIALIZED", "TABLES"):
         return Show(kind="MATERIALIZED VIEWS")
@@ -63,9 +63,9 @@ def show(p: PenstockParser, inner: Rule) -> Statement:
 
 def describe(p: PenstockParser) -> Describe:
     """DESCRIBE | DESC [EXTENDED | FORMATTED] [kind] name"""
-    p._advance()
-    extended = bool(p._next) and p.any_word("EXTENDED", "FORMATTED") is not None
-    if p._next and p._next.token_type in NAME_TOKENS and p._next.text.upper() != "EXTENDED":
+    p.step()
+    extended = bool(p.following) and p.any_word("EXTENDED", "FORMATTED") is not None
+    if p.following and p.following.token_type in NAME_TOKENS and p.following.text.upper() != "EXTENDED":
         object_kind(p)
     name = relation_name(p)
     return Describe(name=name, extended=extended or p.word("EXTENDED"))
@@ -73,9 +73,9 @@ def describe(p: PenstockParser) -> Describe:
 
 def relation_name(p: PenstockParser) -> Name:
     """A name, or the dotted name of a system table."""
-    first = p._curr
-    if first.text.lower() == "penstock" and first.token_type == T.VAR and p._next.token_type == T.DOT:
-        p._advance(2)
+    first = p.current
+    if first.text.lower() == "penstock" and first.token_type == T.VAR and p.following.token_type == T.DOT:
+        p.step(2)
         name = p.name("the name of a system table")
         return Name(f"{first.text}.{name.text}", False, p.since(first))
     return p.name("the name of a relation")
@@ -94,7 +94,7 @@ def explain(p: PenstockParser, inner: Rule) -> Statement:
         if not physical and p.word("PHYSICAL"):
             physical = True
         elif p.ahead("(", "FORMAT"):
-            p._advance(2)
+            p.step(2)
             word = p.any_word("JSON", "TEXT")
             if word is None:
                 p.fail("JSON or TEXT")
@@ -106,7 +106,7 @@ def explain(p: PenstockParser, inner: Rule) -> Statement:
 
 
 def _inner(p: PenstockParser, inner: Rule) -> Statement:
-    if not p._curr:
+    if not p.current:
         p.fail("a statement")
     if p.ahead("EXPLAIN") or p.ahead("SHOW", "REWRITE"):
         p.fail("a statement that runs")

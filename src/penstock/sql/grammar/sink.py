@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.errors import CatalogError
 from penstock.secrets import Secret
@@ -34,7 +34,7 @@ def create_sink(p: PenstockParser, head: Head) -> CreateSink:
     """CREATE SINK k [(columns)] [INTO t] [FROM r | AS query] [WITH (…)] [FORMAT …], the clauses in any order"""
     exists = if_not_exists(p)
     name = p.name("the name of the sink")
-    columns = column_list(p) if p._curr.token_type == T.L_PAREN else Columns()
+    columns = column_list(p) if p.current.token_type == T.L_PAREN else Columns()
     if columns.watermark is not None:
         raise CatalogError("INVALID_WATERMARK", "a sink has no watermark", span=columns.watermark.span)
     into: Name | None = None
@@ -42,8 +42,8 @@ def create_sink(p: PenstockParser, head: Head) -> CreateSink:
     found: tuple[Option, ...] = ()
     form: Format | None = None
     with_span = NOWHERE
-    while p._curr:
-        first = p._curr
+    while p.current:
+        first = p.current
         if into is None and query is None and p.word("INTO"):
             _refuse_connection(p)
             into = p.name("the name of a table")
@@ -75,7 +75,7 @@ def create_sink(p: PenstockParser, head: Head) -> CreateSink:
 
 def _whole(p: PenstockParser) -> Query:
     """FROM r, which is AS SELECT * FROM r"""
-    first = p._prev
+    first = p.taken
     table = p.table_name()
     star = exp.Star().update_positions(first)
     return Query(exp.Select(expressions=[star], from_=exp.From(this=table)), span=p.since(first))
@@ -83,28 +83,28 @@ def _whole(p: PenstockParser) -> Query:
 
 def _refuse_connection(p: PenstockParser) -> None:
     if p.ahead("INTO", "KAFKA") or p.ahead("KAFKA", "CONNECTION") or p.ahead("ENVELOPE") or p.ahead("KEY", "("):
-        materialize.refuse("CREATE SINK over a connection", "use WITH (connector = 'kafka', …)", p._curr)
+        materialize.refuse("CREATE SINK over a connection", "use WITH (connector = 'kafka', …)", p.current)
 
 
 def create_function(p: PenstockParser, head: Head, *, aggregate: bool = False) -> CreateFunction:
     """CREATE FUNCTION f (a INT) RETURNS INT LANGUAGE python AS 'module.function' | $$ source $$"""
     exists = if_not_exists(p)
     name = p.name("the name of the function")
-    parameters = p.bracketed(lambda: _parameter(p)) if p._curr.token_type == T.L_PAREN else ()
+    parameters = p.bracketed(lambda: _parameter(p)) if p.current.token_type == T.L_PAREN else ()
     returns: SqlType | None = None
     language: str | None = None
     body: str | None = None
     found: tuple[Option, ...] = ()
-    while p._curr:
+    while p.current:
         if returns is None and p.word("RETURNS"):
             if p.ahead("TABLE"):
                 p.not_yet("functions that return tables are not there yet", "return an array and UNNEST it")
             returns = p.type_name()
         elif language is None and p.word("LANGUAGE"):
-            if p._curr.token_type not in WORD_TOKENS:
+            if p.current.token_type not in WORD_TOKENS:
                 p.fail("the name of a language")
-            p._advance()
-            language = p._prev.text.lower()
+            p.step()
+            language = p.taken.text.lower()
         elif body is None and p.word("AS"):
             body = p.string("'module.function' or $$ source $$")
         elif not found and p.word("WITH"):
@@ -131,11 +131,11 @@ def create_function(p: PenstockParser, head: Head, *, aggregate: bool = False) -
 
 def _parameter(p: PenstockParser) -> Parameter:
     """name type, or type alone"""
-    if p._curr.token_type in WORD_TOKENS | {T.IDENTIFIER} and p._next.token_type in WORD_TOKENS:
-        follows = p._next.text.upper()
-        if p._curr.token_type == T.IDENTIFIER or follows not in {"PRECISION", "VARYING", "UNSIGNED", "WITH", "WITHOUT"}:
-            p._advance()
-            return Parameter(name=p._prev.text, type=p.type_name())
+    if p.current.token_type in WORD_TOKENS | {T.IDENTIFIER} and p.following.token_type in WORD_TOKENS:
+        follows = p.following.text.upper()
+        if p.current.token_type == T.IDENTIFIER or follows not in {"PRECISION", "VARYING", "UNSIGNED", "WITH", "WITHOUT"}:
+            p.step()
+            return Parameter(name=p.taken.text, type=p.type_name())
     return Parameter(name=None, type=p.type_name())
 
 
@@ -145,7 +145,7 @@ def create_secret(p: PenstockParser, head: Head) -> CreateSecret:
     name = p.name("the name of the secret")
     found = options(p) if p.word("WITH") else ()
     p.expect("AS")
-    token = p._curr
+    token = p.current
     value = p.string("the value, in single quotes")
     p.secret_stretches.append((token.start, token.end + 1))
     return CreateSecret(

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Final
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.dialects import spark_pipelines
 from penstock.sql.grammar import create, drop_alter, insert, jobs, settings, show, sink
@@ -20,13 +20,13 @@ Rule = Callable[[PenstockParser], Statement]
 
 def statement(p: PenstockParser) -> Statement:
     """One statement, with its span."""
-    first = p._curr
+    first = p.current
     found = _rule(p)(p)
     return dataclasses.replace(found, span=p.since(first))
 
 
 def _rule(p: PenstockParser) -> Rule:
-    token = p._curr
+    token = p.current
     if token.token_type in {T.SELECT, T.WITH, T.VALUES, T.L_PAREN}:
         return insert.select
     if p.ahead("BEGIN", "STATEMENT", "SET") or p.ahead("EXECUTE", "STATEMENT", "SET"):
@@ -47,7 +47,7 @@ def _create(p: PenstockParser) -> Statement:
     p.word("OR", "ALTER")
     temporary = p.word("TEMPORARY") or p.word("TEMP")
     p.word("SYSTEM") if p.ahead("SYSTEM", "FUNCTION") else None
-    head = create.Head(p._curr, or_replace, temporary)
+    head = create.Head(p.current, or_replace, temporary)
     if p.word("STREAM"):
         return create.create_relation(p, head, "STREAM")
     if p.word("TABLE"):
