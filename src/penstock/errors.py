@@ -169,7 +169,6 @@ CONDITIONS: dict[str, Condition] = _table(
     ("NONDETERMINISTIC_KEY", "0A000", "a key must have the same value each time it is computed"),
     ("UNBOUNDED_CROSS_JOIN", "0A000", "a join of two streams needs an equality between them"),
     ("SINK_CANNOT_UPDATE", "0A000", "the sink takes appended rows and the query changes rows it has sent"),
-    ("UNBOUNDED_QUERY", "0A000", "a query that never ends was asked for its whole answer"),
     # not yet
     ("STATEMENT_NOT_YET", "0A000", "the statement is planned but not there yet"),
     ("DIALECT_NOT_YET", "0A000", "the spelling belongs to a dialect that is planned but not there yet"),

@@ -17,6 +17,11 @@ def test_command_is_documented_with_its_help(command: str) -> None:
     assert f"$ penstock {command} --help\n" in page
 
 
+def test_the_readme_shows_the_script_it_runs() -> None:
+    script = (ROOT / "examples" / "quickstart.sql").read_text(encoding="utf-8")
+    assert f"```sql\n{script}```" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     broken = []
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:

@@ -86,18 +86,18 @@ def render_error(error: PenstockError, source: Masked | None, file: str | None, 
     if error.span is not None and source is not None:
         lines += _snippet_lines(source.masked, error.span, color=color)
     if error.detail:
-        lines += _labelled("detail", plain(error.detail), color=color)
+        # A list of all known options is long; a hint is short, and kept in one piece for copying.
+        wrapped = textwrap.wrap(plain(error.detail), LINE_LIMIT, break_long_words=False, break_on_hyphens=False)
+        lines.append(_labelled("detail", "\n    ".join(wrapped), color=color))
     if error.hint:
-        lines += _labelled("hint", plain(error.hint), color=color)
+        lines.append(_labelled("hint", plain(error.hint), color=color))
     if error.support is not None:
-        lines += _labelled("support", SUPPORT_TEXT[error.support], color=color)
+        lines.append(_labelled("support", SUPPORT_TEXT[error.support], color=color))
     return "\n".join(lines)
 
 
-def _labelled(label: str, text: str, *, color: bool) -> list[str]:
-    """A remark below an error; a long one, such as a list of all known options, goes over several lines."""
-    first, *rest = textwrap.wrap(text, LINE_LIMIT, break_long_words=False, break_on_hyphens=False)
-    return [f"  {paint(label + ':', 'label', color=color)} {first}", *(f"    {line}" for line in rest)]
+def _labelled(label: str, text: str, *, color: bool) -> str:
+    return f"  {paint(label + ':', 'label', color=color)} {text}"
 
 
 def render_notice(text: str, file: str, span: Span | None, *, color: bool = False) -> str:

@@ -11,17 +11,38 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from penstock.catalog.functions import DENIED, NOT_YET, FunctionInfo, find_function, nearest_function, return_type, spark_call
+from penstock.catalog.functions import (
+    DENIED,
+    NOT_YET,
+    FunctionInfo,
+    aggregate_calls,
+    date_part,
+    find_function,
+    nearest_function,
+    return_type,
+    spark_call,
+)
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.infer import infer
 from penstock.plan.scope import Resolved, Scope, window_bound
-from penstock.plan.trees import call, keep_place, mark_aggregate, mark_nondeterministic, number, type_of, typed
+from penstock.plan.trees import (
+    aggregate_text,
+    call,
+    has_aggregate,
+    keep_place,
+    mark_aggregate,
+    mark_nondeterministic,
+    number,
+    type_of,
+    typed,
+    unmark_aggregates,
+)
 from penstock.plan.windows import WindowSpec, duration_words, window_spec
 from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall, WindowPart
 from penstock.sql.spans import own_span, span_of
 from penstock.sql.typenames import sql_type
-from penstock.types import STRING, TIMESTAMP
+from penstock.types import INT, STRING, TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,10 +58,10 @@ _PLAIN: Final = (
     exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift, exp.BitwiseRightShift,
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ,
     exp.Is, exp.Between, exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo, exp.Escape,
-    exp.Case, exp.If, exp.Extract, exp.Trim, exp.Substring, exp.StrPosition, exp.Overlay, exp.Ceil, exp.Floor,
+    exp.Case, exp.If, exp.Trim, exp.Substring, exp.StrPosition, exp.Overlay, exp.Ceil, exp.Floor,
     exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp, exp.AtTimeZone,
-    exp.Array, exp.Map, exp.VarMap, exp.Struct, exp.Tuple, exp.Bracket, exp.Slice, exp.PropertyEQ, exp.Alias,
-    exp.Distinct, exp.Order, exp.Ordered, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Filter, exp.Where,
+    exp.Array, exp.Map, exp.VarMap, exp.Struct, exp.Tuple, exp.PropertyEQ, exp.Alias,
+    exp.Distinct, exp.Order, exp.Ordered, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup,
     exp.WindowSpec, exp.DataType,
     exp.Coalesce, exp.Any, exp.All,
 )  # fmt: skip
@@ -70,6 +91,7 @@ class ExpressionBinder:
     scope: Scope
     user_function: Callable[[str], FunctionDefinition | None]
     subquery: Callable[[exp.Expr, Scope], exp.Expr]
+    dialect: str | None = None
     truncating_division: bool = False
     window: WindowBinding | None = None
     read: Callable[[Resolved], None] | None = None
@@ -98,6 +120,12 @@ class ExpressionBinder:
             return self._lambda(node)
         if isinstance(node, _JSON):
             return self._json(node)
+        if isinstance(node, exp.Filter):
+            return self._filter(node)
+        if isinstance(node, exp.Bracket):
+            return self._element(node)
+        if isinstance(node, exp.Extract):
+            return self._extract(node)
         if isinstance(node, exp.Dot):
             return self._dot(node)
         if isinstance(node, exp.Query) or (isinstance(node, exp.Exists | exp.In) and _holds_query(node)):
@@ -125,6 +153,9 @@ class ExpressionBinder:
             return typed(bound, infer(bound))
         if isinstance(bound, exp.Div) and self.truncating_division and _integers(bound):
             bound = exp.IntDiv(this=bound.this, expression=bound.expression)
+        if isinstance(bound, exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) and has_aggregate(bound.this):
+            unmark_aggregates(bound)
+            mark_aggregate(bound, format_tree(node))
         return typed(bound, infer(bound))
 
     def _column(self, node: exp.Column) -> exp.Expr:
@@ -173,6 +204,49 @@ class ExpressionBinder:
             )
         whole = isinstance(node, exp.JSONBExtract | exp.JSONBExtractScalar)
         return typed(call("get_json_object", self.bind(node.this), exp.Literal.string(_json_path(path, whole=whole))), STRING)
+
+    def _filter(self, node: exp.Filter) -> exp.Expr:
+        """FILTER (WHERE …) belongs to the aggregate itself, also where ours is written with another around it."""
+        written = node.this
+        bound = self.bind(written)
+        if aggregate_text(bound) is None:
+            raise ResolutionError(
+                "MISPLACED_AGGREGATE", "FILTER stands behind aggregates only", span=span_of(written)
+            )
+        self._depth_in_aggregate += 1
+        condition = self.bind(node.expression.this)
+        self._depth_in_aggregate -= 1
+        calls = [bound] if isinstance(bound, exp.WithinGroup) else aggregate_calls(bound) or [bound]
+        for inner in calls:
+            filtered = exp.Filter(this=unmark_aggregates(inner.copy()), expression=exp.Where(this=condition.copy()))
+            if inner is bound:
+                bound = typed(filtered, type_of(inner))
+            else:
+                inner.replace(filtered)
+        return mark_aggregate(bound, format_tree(node))
+
+    def _element(self, node: exp.Bracket) -> exp.Expr:
+        """`a[1]` is the first element, as in standard SQL; what is not there is NULL. `m['k']` is the value of a key."""
+        if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
+            raise NotYetError(
+                "CLAUSE_NOT_YET",
+                "slices of arrays are not there yet",
+                hint="use slice(array, start, length)",
+                span=span_of(node),
+            )
+        container, key = self.bind(node.this), self.bind(node.expressions[0])
+        kind = type_of(container)
+        if kind is not None and kind.name not in ("ARRAY", "MAP"):
+            raise ResolutionError(
+                "TYPE_MISMATCH", f"{kind} has no elements to take with [ ]", span=span_of(node)
+            )
+        element = kind.elements[-1] if kind is not None and kind.elements else None
+        return typed(call("try_element_at", container, key), element)
+
+    def _extract(self, node: exp.Extract) -> exp.Expr:
+        unit = node.this.name if isinstance(node.this, exp.Expr) else str(node.this)
+        found = date_part("EXTRACT", unit, self.bind(node.expression), self.dialect, node)
+        return typed(found, None if unit.upper() in ("EPOCH", "SECOND", "MILLISECOND", "MICROSECOND") else INT)
 
     def _lambda(self, node: exp.Lambda) -> exp.Expr:
         names = [parameter.name for parameter in node.expressions]
@@ -227,9 +301,9 @@ class ExpressionBinder:
         if info.kind == "aggregate":
             return self._aggregate_call(node, info)
         bound = [self.bind(argument) for argument in arguments]
-        result = spark_call(node.name, bound)
-        typed(result, return_type(info, [type_of(argument) for argument in bound]))
-        return result if info.deterministic else mark_nondeterministic(result, node.name)
+        types = [type_of(argument) for argument in bound]
+        result = typed(spark_call(node.name, bound, dialect=self.dialect), return_type(info, types))
+        return result if info.repeatable(len(arguments)) else mark_nondeterministic(result, node.name)
 
     def _aggregate_call(self, node: exp.Anonymous, info: FunctionInfo) -> exp.Expr:
         if not self.aggregates_allowed or self._depth_in_aggregate:
@@ -245,8 +319,8 @@ class ExpressionBinder:
             bound = [self.bind(argument) for argument in node.expressions]
         finally:
             self._depth_in_aggregate -= 1
-        result = spark_call(node.name, bound)
-        typed(result, return_type(info, [type_of(argument) for argument in bound]))
+        types = [type_of(argument) for argument in bound]
+        result = typed(spark_call(node.name, bound, dialect=self.dialect), return_type(info, types))
         return mark_aggregate(result, format_tree(node))
 
     def _user_call(self, node: exp.Anonymous, user: FunctionDefinition) -> exp.Expr:
@@ -273,12 +347,9 @@ class ExpressionBinder:
                 span=span_of(node),
             )
         inner = node.this
-        core = inner.this if isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls) else inner
         depth, self._depth_in_aggregate = self._depth_in_aggregate, 0
         function = self.bind(inner)
-        if isinstance(core, exp.Anonymous):
-            for part in function.walk():
-                part.meta.pop("penstock_aggregate", None)
+        unmark_aggregates(function)
         arguments: dict[str, object] = {"this": function}
         for key, value in node.args.items():
             if key == "this" or value is None:
@@ -418,15 +489,7 @@ def _holds_query(node: exp.Expr) -> bool:
 
 
 def _check_count(node: exp.Anonymous, info: FunctionInfo, count: int) -> None:
-    if count < info.min_args or (info.max_args is not None and count > info.max_args):
-        if info.max_args is None:
-            expected = f"at least {info.min_args}"
-        elif info.min_args == info.max_args:
-            expected = str(info.min_args)
-        else:
-            expected = f"{info.min_args} to {info.max_args}"
+    if not info.takes(count):
         raise ResolutionError(
-            "INVALID_ARGUMENT",
-            f"function {node.name} takes {expected} argument{'' if expected == '1' else 's'}, not {count}",
-            span=own_span(node),
+            "INVALID_ARGUMENT", f"function {node.name} takes {info.arguments()}, not {count}", span=own_span(node)
         )

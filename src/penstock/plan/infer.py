@@ -43,7 +43,7 @@ def infer(node: exp.Expr) -> SqlType | None:
         return TIMESTAMP
     if isinstance(node, exp.CurrentDate):
         return DATE
-    if isinstance(node, exp.Extract | exp.StrPosition):
+    if isinstance(node, exp.StrPosition):
         return INT
     if isinstance(node, exp.Case):
         return _common([branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default")])
@@ -52,8 +52,6 @@ def infer(node: exp.Expr) -> SqlType | None:
     if isinstance(node, exp.Array):
         element = _common(list(node.expressions))
         return SqlType("ARRAY", elements=(element,)) if element else None
-    if isinstance(node, exp.Bracket):
-        return _element(type_of(node.this))
     return None
 
 
@@ -98,12 +96,6 @@ def _arithmetic(node: exp.Expr) -> SqlType | None:
     if left.integral and right.integral and left.name in _RANK and right.name in _RANK:
         return max((left, right), key=lambda found: _RANK.index(found.name))
     return None
-
-
-def _element(container: SqlType | None) -> SqlType | None:
-    if container is None or not container.elements:
-        return None
-    return container.elements[-1]
 
 
 def assignable(source: SqlType | None, target: SqlType | None) -> bool:

@@ -78,6 +78,7 @@ def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, 
         scope,
         context.user_function,
         lambda tree, inner: _expression_subquery(context, tree, inner),
+        dialect=context.settings.dialect if context.settings.dialect != "penstock" else None,
         truncating_division=context.settings.truncating_division,
         read=context.read,
     )

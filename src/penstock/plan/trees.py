@@ -34,6 +34,13 @@ def mark_aggregate(node: exp.Expr, text: str) -> exp.Expr:
     return node
 
 
+def unmark_aggregates(tree: exp.Expr) -> exp.Expr:
+    """The tree without marks: it stands inside a larger aggregate or under OVER."""
+    for node in own_nodes(tree):
+        node.meta.pop(_AGGREGATE, None)
+    return tree
+
+
 def aggregate_text(node: exp.Expr) -> str | None:
     """What the user wrote, if the node is an aggregate."""
     found: str | None = node.meta.get(_AGGREGATE)

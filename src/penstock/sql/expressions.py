@@ -18,8 +18,8 @@ from penstock.errors import ResolutionError
 from penstock.sql.calls import SPECIAL_CALLS, unit_argument
 from penstock.sql.durations import Duration, NotADuration, parse_duration, unit_name
 from penstock.sql.reading import NAME_TOKENS, WORD_TOKENS, Reader
-from penstock.sql.types_grammar import TypeGrammar
 from penstock.sql.typenames import data_type
+from penstock.sql.types_grammar import TypeGrammar
 
 T = TokenType
 
@@ -294,7 +294,7 @@ class ExpressionGrammar(TypeGrammar, Reader):
         return self.expression(exp.Kwarg(this=exp.Var(this=token.text), expression=value), token)
 
     def _lambda_parameters(self) -> list[exp.Expr] | None:
-        """x -> …, (x, y) -> …. `payload -> 'key'` reads JSON: a lambda's body names its parameter."""
+        """X -> …, (x, y) -> …. `payload -> 'key'` reads JSON: a lambda's body names its parameter."""
         tokens: list[Token] = []
         index = self._index
         if self._curr.token_type in NAME_TOKENS and self._next.token_type == T.ARROW:

@@ -89,7 +89,7 @@ def format_name(name: Name) -> str:
 
 
 def format_option(option: Option, hide: Hide | None = None) -> str:
-    """key = value"""
+    """Key = value"""
     return f"{_key(option.key)} = {_value(option, hide or _all)}"
 
 

@@ -12,8 +12,8 @@ from sqlglot.tokenizer_core import Token
 
 from penstock.errors import InternalError, PenstockError, Span
 from penstock.sql.lexical import too_deep
+from penstock.sql.queries import QueryGrammar
 from penstock.sql.reading import SyntaxFailure, syntax_error
-from penstock.sql.relations import RelationGrammar
 from penstock.sql.spans import token_span
 
 R = TypeVar("R")
@@ -26,7 +26,7 @@ _FRAMES: Final = 8_000
 MAX_TREE: Final = 300
 
 
-class PenstockParser(RelationGrammar):
+class PenstockParser(QueryGrammar):
     """The grammar of Penstock. Statements are read by `penstock.sql.grammar`, queries and expressions by its bases."""
 
     def run(self, rule: Callable[[PenstockParser], R], end: Span, shown: Callable[[Token], str]) -> R:

@@ -22,7 +22,6 @@ from penstock.sql.spans import token_span
 from penstock.sql.statements import Statement
 from penstock.sql.tokens import longest_chain, tokenize
 
-
 # Operators in a row without a comma. A tree may be far less deep; this one only bounds the time until that is seen.
 MAX_CHAIN: Final = 2_000
 

@@ -18,8 +18,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import NotYetError, ResolutionError, Span
 from penstock.sql.durations import NotADuration, duration_us
-from penstock.sql.reading import NAME_TOKENS
 from penstock.sql.nodes import CUMULATE, HOP, SESSION, TUMBLE, WindowCall, WindowPart, WindowTable
+from penstock.sql.reading import NAME_TOKENS
 from penstock.sql.spans import token_span
 
 if TYPE_CHECKING:

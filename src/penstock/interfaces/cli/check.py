@@ -38,10 +38,12 @@ def check(context: click.Context, *, files: tuple[str, ...], json: bool, lenient
       penstock check --json pipeline.sql | jq 'select(.ok | not)'
       echo "SELECT count(*) FROM clicks" | penstock check --lenient -
     """
+    from penstock.plan.script import analyze_script
+
     scripts = read_scripts(files)
     statements = errors = 0
     for script in scripts:
-        reports = _analyze(script, lenient=lenient)
+        reports = analyze_script(script.content, lenient=lenient)
         statements += len(reports)
         errors += sum(report.error is not None for report in reports)
         if json:
@@ -54,12 +56,6 @@ def check(context: click.Context, *, files: tuple[str, ...], json: bool, lenient
         color = wants_color(sys.stdout)
         click.echo(render_summary(statements, errors, color=color), color=color)
     context.exit(1 if errors else 0)
-
-
-def _analyze(script: Script, *, lenient: bool) -> list[StatementReport]:
-    from penstock.plan.script import analyze_script
-
-    return analyze_script(script.content, lenient=lenient)
 
 
 def _print_json(reports: list[StatementReport], script: Script) -> None:

@@ -10,7 +10,7 @@ import click
 
 from penstock.interfaces.cli.messages import print_error
 from penstock.interfaces.cli.options import Invocation, debug_option, json_option, lenient_option
-from penstock.interfaces.cli.scripts import read_scripts
+from penstock.interfaces.cli.scripts import Script, read_scripts
 
 if TYPE_CHECKING:
     from penstock.plan.script import StatementReport
@@ -34,13 +34,13 @@ def explain(context: click.Context, *, file: str, json: bool, lenient: bool) -> 
     \b
     Examples:
       penstock explain pipeline.sql
-      penstock explain --json pipeline.sql | jq '.plan'
+      penstock explain --json pipeline.sql | jq '.plans[].mode'
     """
-    (script,) = read_scripts((file,))
     from penstock.plan.script import analyze_script
 
+    (script,) = read_scripts((file,))
     reports = analyze_script(script.content, lenient=lenient)
-    _print_plans([report for report in reports if report.plan is not None], json=json)
+    _print_plans([report for report in reports if report.plan is not None], script, json=json)
     debug = context.ensure_object(Invocation).debug
     failed = False
     for report in reports:
@@ -50,14 +50,15 @@ def explain(context: click.Context, *, file: str, json: bool, lenient: bool) -> 
     context.exit(1 if failed else 0)
 
 
-def _print_plans(reports: list[StatementReport], *, json: bool) -> None:
+def _print_plans(reports: list[StatementReport], script: Script, *, json: bool) -> None:
     from penstock.interfaces.render import paint, wants_color
     from penstock.plan.explain import explain_json, explain_text
 
     color = wants_color(sys.stdout)
     for number, report in enumerate(reports):
         if json:
-            click.echo(dumps(explain_json(report), ensure_ascii=False))
+            place = {"file": script.name, "line": report.span.line, "column": report.span.column}
+            click.echo(dumps({**place, **explain_json(report)}, ensure_ascii=False))
             continue
         title = f"{report.kind} (line {report.span.line})"
         click.echo(("\n" if number else "") + paint(title, "label", color=color), color=color)

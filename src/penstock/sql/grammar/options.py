@@ -21,7 +21,7 @@ def options(p: PenstockParser) -> tuple[Option, ...]:
 
 
 def option(p: PenstockParser) -> Option:
-    """key = value; the key a string or a dotted word."""
+    """Key = value; the key a string or a dotted word."""
     first = p.current
     text = key(p)
     key_span = p.since(first)

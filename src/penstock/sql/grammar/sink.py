@@ -130,7 +130,7 @@ def create_function(p: PenstockParser, head: Head, *, aggregate: bool = False) -
 
 
 def _parameter(p: PenstockParser) -> Parameter:
-    """name type, or type alone"""
+    """Name type, or type alone"""
     if p.current.token_type in WORD_TOKENS | {T.IDENTIFIER} and p.following.token_type in WORD_TOKENS:
         follows = p.following.text.upper()
         if p.current.token_type == T.IDENTIFIER or follows not in {"PRECISION", "VARYING", "UNSIGNED", "WITH", "WITHOUT"}:

@@ -1,0 +1,209 @@
+"""The grammar of queries: SELECT and its clauses, WITH, set operations, EMIT."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from penstock.errors import Span
+from penstock.sql.reading import NAME_TOKENS
+from penstock.sql.relations import RelationGrammar
+from penstock.sql.statements import NOWHERE, Emit, Query
+
+T = TokenType
+
+
+class QueryGrammar(RelationGrammar):
+    """Queries."""
+
+    QUERY_MODIFIER_PARSERS: ClassVar = {
+        T.MATCH_RECOGNIZE: lambda self: ("match", self._parse_match_recognize()),
+        T.WHERE: lambda self: ("where", self._parse_where()),
+        T.GROUP_BY: lambda self: ("group", self._parse_group()),
+        T.HAVING: lambda self: ("having", self._parse_having()),
+        T.QUALIFY: lambda self: ("qualify", self._parse_qualify()),
+        T.WINDOW: lambda self: ("windows", self._parse_window_clause()),
+        T.ORDER_BY: lambda self: ("order", self._parse_order()),
+        T.LIMIT: lambda self: ("limit", self._parse_limit()),
+        T.FETCH: lambda self: ("limit", self._parse_limit()),
+        T.OFFSET: lambda self: ("offset", self._parse_offset()),
+    }
+    QUERY_MODIFIER_TOKENS: ClassVar = set(QUERY_MODIFIER_PARSERS)
+    OPTIONAL_ALIAS_TOKEN_CTE: ClassVar = False
+
+    def query(self) -> Query:
+        """A query with its EMIT, which may stand before or after LIMIT."""
+        first = self._curr
+        tree = self._parse_select(nested=True, parse_subquery_alias=False)
+        if tree is None:
+            self.fail("SELECT")
+        if isinstance(tree, exp.Subquery):
+            tree = self._parse_query_modifiers(tree)
+        emit, emit_span = self._emit()
+        if emit is not None and self._curr.token_type in {T.LIMIT, T.FETCH, T.OFFSET}:
+            tree = self._parse_query_modifiers(tree)
+        if isinstance(tree, exp.Subquery) and tree.is_wrapper:
+            tree = tree.unnest()
+        return Query(cast(exp.Query, tree), emit, emit_span, self.since(first))
+
+    def _emit(self) -> tuple[Emit | None, Span]:
+        first = self._curr
+        if not self.word("EMIT"):
+            return None, NOWHERE
+        if self.word("CHANGES"):
+            return Emit.CHANGES, self.since(first)
+        if not self.word("FINAL") and not self.word("ON", "WINDOW", "CLOSE"):
+            self.fail("CHANGES, FINAL or ON WINDOW CLOSE")
+        return Emit.FINAL, self.since(first)
+
+    def _parse_statement(self) -> exp.Expr | None:
+        """What stands in a WITH clause: a query, never another statement."""
+        found = self._parse_select(nested=True, parse_subquery_alias=False)
+        if found is None:
+            self.fail("SELECT")
+        return found
+
+    def _parse_select_query(
+        self,
+        nested: bool = False,
+        table: bool = False,
+        parse_subquery_alias: bool = True,
+        parse_set_operation: bool = True,
+    ) -> exp.Expr | None:
+        this: exp.Expr | None
+        if self._curr.token_type == T.WITH:
+            return self._with_query()
+        if self._curr.token_type == T.SELECT:
+            this = self._select()
+        elif (table or nested) and self._curr.token_type == T.L_PAREN:
+            self._advance()
+            inner = self._parse_wrapped_select(table=table)
+            if inner is None:
+                self.fail("SELECT")
+            self._match_r_paren()
+            this = self._parse_subquery(inner, parse_alias=parse_subquery_alias)
+            if table and self._curr.token_type not in self.SET_OPERATIONS:
+                return this
+        elif self._curr.token_type == T.VALUES:
+            this = self._parse_derived_table_values()
+        else:
+            return None
+        return self._parse_set_operations(this) if parse_set_operation else this
+
+    def _with_query(self) -> exp.Expr:
+        clause = self._parse_with()
+        this = self._parse_select(nested=True, parse_subquery_alias=False)
+        while isinstance(this, exp.Subquery) and this.is_wrapper:
+            this = this.this
+        if this is None or clause is None:
+            self.fail("SELECT")
+        if isinstance(this, exp.Values):
+            this = self._values_to_select(this)
+        inner = this.args.get("with_")
+        if inner is not None:
+            clause.set("expressions", clause.expressions + inner.expressions)
+        this.set("with_", clause)
+        return this
+
+    def _select(self) -> exp.Expr:
+        first = self._curr
+        self._advance()
+        distinct = None
+        if self._match(T.DISTINCT):
+            on = exp.Tuple(expressions=self._parse_wrapped_csv(self._parse_disjunction)) if self._match(T.ON) else None
+            distinct = exp.Distinct(on=on)
+        elif self._curr.token_type == T.ALL and self._next.token_type not in {T.COMMA, T.FROM, T.DOT}:
+            self._advance()
+        items = self._parse_expressions()
+        if not items:
+            self.fail("an expression")
+        this = exp.Select(distinct=distinct, expressions=items).update_positions(first)
+        source = self._parse_from()
+        if source is not None:
+            this.set("from_", source)
+        return self._parse_query_modifiers(this)
+
+    def _parse_connect(self, skip_start_token: bool = False) -> exp.Connect | None:
+        return None
+
+    def _parse_cte(self) -> exp.CTE | exp.FunctionSpecification | None:
+        name = self._parse_table_alias(NAME_TOKENS)
+        if name is None:
+            self.fail("a name")
+        self.expect("AS")
+        if not self.word("NOT", "MATERIALIZED"):
+            self.word("MATERIALIZED")
+        inner = self._parse_wrapped(self._parse_statement)
+        if isinstance(inner, exp.Values):
+            inner = self._values_to_select(inner)
+        return self.expression(exp.CTE(this=inner, alias=name))
+
+    def _parse_with(self, skip_with_token: bool = False) -> exp.With | None:
+        first = self._curr
+        self._advance()
+        recursive = self._match(T.RECURSIVE) or None
+        tables = [self._parse_cte()]
+        while self._match(T.COMMA):
+            tables.append(self._parse_cte())
+        return exp.With(expressions=tables, recursive=recursive).update_positions(first)
+
+    def _parse_group(self, skip_group_by_token: bool = False) -> exp.Group | None:
+        first = self._curr
+        if not self._match(T.GROUP_BY):
+            return None
+        items = self._parse_csv(self._group_item)
+        if not items:
+            self.fail("an expression")
+        return exp.Group(expressions=items).update_positions(first)
+
+    def _group_item(self) -> exp.Expr | None:
+        if self._curr.token_type == T.GROUPING_SETS:
+            return self._parse_grouping_sets()
+        if self._curr.token_type in {T.CUBE, T.ROLLUP} and self._next.token_type == T.L_PAREN:
+            return self._parse_cube_or_rollup()
+        return self._parse_disjunction()
+
+    def _parse_grouping_set(self) -> exp.Expr | None:
+        return self._group_item()
+
+    def _parse_limit(
+        self, this: exp.Expr | None = None, top: bool = False, skip_limit_token: bool = False
+    ) -> exp.Expr | None:
+        """LIMIT n, LIMIT ALL, FETCH FIRST n ROWS ONLY"""
+        first = self._curr
+        if self._match(T.LIMIT):
+            if self._match(T.ALL):
+                return None
+            count = self._parse_term()
+            if count is None:
+                self.fail("a number")
+            return exp.Limit(expression=count).update_positions(first)
+        if self._match(T.FETCH):
+            if self.any_word("FIRST", "NEXT") is None:
+                self.fail("FIRST or NEXT")
+            one = self.ahead("ROW") or self.ahead("ROWS")
+            count = exp.Literal.number(1) if one else self._parse_primary()
+            if self.any_word("ROW", "ROWS") is None:
+                self.fail("ROWS ONLY")
+            self.expect("ONLY")
+            return exp.Limit(expression=count).update_positions(first)
+        return this
+
+    def _parse_offset(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        first = self._curr
+        if not self._match(T.OFFSET):
+            return this
+        count = self._parse_term()
+        if count is None:
+            self.fail("a number")
+        self.any_word("ROW", "ROWS")
+        return exp.Offset(expression=count).update_positions(first)
+
+    def _parse_match_recognize(self) -> exp.MatchRecognize | None:
+        found = super()._parse_match_recognize()
+        pattern = found.args.get("pattern") if found is not None else None
+        if pattern is not None:
+            pattern.set("this", " ".join(pattern.name.split()))
+        return found
