@@ -34,6 +34,8 @@ $(LOCKED): requirements/dev.txt
 
 $(READY): $(LOCKED) pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@# Also where Python is told not to write bytecode by itself: start-up would compile every module each time.
+	@$(BIN)/python -m compileall -q src/penstock
 	@touch $@
 
 run: $(READY) ## a tour of what works today

@@ -23,7 +23,7 @@ expect_errors() {
 }
 
 section "1. Scripts in four spellings of streaming SQL, all understood"
-run penstock check examples/trades.sql examples/flink_orders.sql examples/arroyo_clicks.sql examples/risingwave_visits.sql
+run penstock check --quiet examples/trades.sql examples/flink_orders.sql examples/arroyo_clicks.sql examples/risingwave_visits.sql
 
 section "2. What will happen, before anything runs"
 run penstock explain examples/trades.sql

@@ -17,7 +17,7 @@ from penstock.plan.relation import Field
 from penstock.plan.scans import read_table, renamed
 from penstock.plan.scope import Leaf, Scope, same_name
 from penstock.plan.trees import column
-from penstock.plan.unnest import plan_lateral, plan_unnest, unnest_as_source
+from penstock.plan.unnest import LateralJoin, plan_lateral_view, plan_unnest, unnest_as_source
 from penstock.plan.windows import WindowSpec
 from penstock.sql.nodes import SystemTime, WindowTable
 from penstock.sql.spans import span_of
@@ -36,9 +36,8 @@ class Bound:
     node: Node
     source: exp.Expr | None = None
     joins: list[exp.Expr] = field(default_factory=list)
-    laterals: list[exp.Expr] = field(default_factory=list)
     windows: dict[str, WindowSpec] = field(default_factory=dict)
-    pending: list[PendingJoin] = field(default_factory=list)
+    pending: list[PendingJoin | LateralJoin] = field(default_factory=list)
     carrier: exp.Expr | None = None  # the column or window that carries the event time
     anti: list[exp.Expr] = field(default_factory=list)
     unmerged: bool = False
@@ -80,8 +79,7 @@ def _rest(
     for join in [*(first.args.get("joins") or []), *(tree.args.get("joins") or [])]:
         _join(context, bound, join, scope, binder)
     for lateral in tree.args.get("laterals") or []:
-        clause, bound.node = plan_lateral(bound.node, lateral, scope, binder)
-        bound.laterals.append(clause)
+        bound.pending.append(plan_lateral_view(lateral, scope, binder))
     return bound
 
 
@@ -169,12 +167,11 @@ def _window_table(context: PlanContext, item: WindowTable, scope: Scope) -> Rela
 def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, binder: ExpressionBinder) -> None:
     item = join.this
     if isinstance(item, exp.Unnest | exp.Lateral):
-        left_join = join.side == "LEFT"
-        clause, bound.node = plan_unnest(context, bound.node, item, scope, binder, outer=left_join)
-        if isinstance(clause, exp.Join):
-            bound.joins.append(clause)
-        else:
-            bound.laterals.append(clause)
+        bounded = bound.node.bounded and all(
+            pending.right.node.bounded for pending in bound.pending if isinstance(pending, PendingJoin)
+        )
+        outer = join.side == "LEFT"
+        bound.pending.append(plan_unnest(context, item, scope, binder, outer=outer, bounded=bounded))
         return
     if join.args.get("method") or join.args.get("match_condition") is not None:
         _refuse_method(join)
@@ -190,9 +187,13 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
 
 def settle_joins(context: PlanContext, bound: Bound, scope: Scope, where: list[exp.Expr]) -> None:
     """Decides what each join is, now that the conjuncts of WHERE are known, and writes its clause."""
-    done = [leaf for leaf in scope.leaves if all(leaf is not pending.leaf for pending in bound.pending)]
-    base = done[:1]
+    base = scope.leaves[:1]
     for pending in bound.pending:
+        if isinstance(pending, LateralJoin):
+            bound.joins.append(pending.clause)
+            bound.node = pending.over(bound.node)
+            base = [*base, pending.leaf]
+            continue
         left = Side(bound.node, base, {a: s for a, s in bound.windows.items() if any(b.alias == a for b in base)})
         right = Side(
             pending.right.node, [pending.leaf], {a: s for a, s in bound.windows.items() if a == pending.leaf.alias}

@@ -65,7 +65,7 @@ def _literal(node: exp.Literal) -> SqlType | None:
         return STRING
     text = str(node.this)
     if text.isdigit():
-        return INT if int(text) < 2**31 else BIGINT
+        return INT if int(text) < 2**31 else BIGINT if int(text) < 2**63 else None
     return DOUBLE if "e" in text.lower() else None
 
 

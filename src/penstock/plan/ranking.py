@@ -24,7 +24,7 @@ from penstock.plan.scope import same_name, window_bound
 from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, subquery
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
-from penstock.types import BIGINT
+from penstock.types import INT
 
 if TYPE_CHECKING:
     from penstock.plan.select import Block, Item
@@ -123,7 +123,7 @@ def _relation(
     base = select_tree(block, [*shown, *extra])
     tree = _top_tree(base, shown, over, order, len(keys), limit)
     fields = tuple(
-        Field(over.field.name, BIGINT, nullable=False) if item is over else item.field for item in block.items
+        Field(over.field.name, INT, nullable=False) if item is over else item.field for item in block.items
     )
     fields += (Field(WINDOW_COLUMN, WINDOW_TYPE, hidden=True, window=True, nullable=False),)
     delay = block.node.event_time.delay_us if block.node.event_time else 0

@@ -295,6 +295,8 @@ def _output_name(expression: exp.Expr, position: int) -> str:
         return str(expression.expression.name)
     if isinstance(expression, WindowCall):
         return "window"
+    if isinstance(expression, exp.Filter | exp.WithinGroup | exp.Window | exp.Paren | exp.Cast | exp.TryCast):
+        return _output_name(expression.this, position)
     if isinstance(expression, exp.Anonymous):
         return str(expression.name).lower()
     return f"_c{position}"
@@ -494,7 +496,6 @@ def _tree(block: Block, items: list[Item]) -> exp.Select:
     if block.bound.source is not None:
         clauses["from_"] = exp.From(this=block.bound.source)
     clauses["joins"] = block.bound.joins
-    clauses["laterals"] = block.bound.laterals
     if block.where is not None:
         clauses["where"] = exp.Where(this=block.where)
     if block.grouping is not None:

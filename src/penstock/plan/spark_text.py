@@ -43,7 +43,7 @@ class _Generator(SparkGenerator):
         alias = expression.args["alias"]
         columns = ", ".join(self.sql(name) for name in alias.args.get("columns") or [])
         outer = " OUTER" if expression.args.get("outer") else ""
-        return f"LATERAL VIEW{outer} {self.sql(expression, 'this')} {self.sql(alias, 'this')} AS {columns}"
+        return f"{self.sep()}LATERAL VIEW{outer} {self.sql(expression, 'this')} {self.sql(alias, 'this')} AS {columns}"
 
     def anonymous_sql(self, expression: exp.Anonymous) -> str:
         # a function of the user's may have any name; ours and Spark's are plain words

@@ -15,31 +15,65 @@ from penstock.plan.scope import Leaf, Scope
 from penstock.plan.trees import call, identifier, number, type_of
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
-from penstock.types import BIGINT, SqlType
+from penstock.types import INT, SqlType
 
 if TYPE_CHECKING:
     from penstock.plan.context import PlanContext
     from penstock.plan.expressions import ExpressionBinder
 
 
+@dataclass(slots=True)
+class LateralJoin:
+    """A relation made from each row of what stands in front of it: the clause, and the operator over its input."""
+
+    clause: exp.Join
+    leaf: Leaf
+    text: str
+
+    def over(self, node: Node) -> Node:
+        """The operator with its input."""
+        return Unnest(
+            fields=node.fields + self.leaf.fields,
+            inputs=(node,),
+            mode=node.mode,
+            event_time=node.event_time,
+            bounded=node.bounded,
+            expression=self.text,
+        )
+
+
 def plan_unnest(
     context: PlanContext,
-    node: Node,
     item: exp.Unnest | exp.Lateral,
     scope: Scope,
     binder: ExpressionBinder,
     *,
     outer: bool,
-) -> tuple[exp.Expr, Node]:
-    """The clause and operator for `[CROSS | LEFT] JOIN UNNEST(…)` or a LATERAL relation."""
+    bounded: bool,
+) -> LateralJoin:
+    """`[CROSS | LEFT] JOIN UNNEST(…)` or a LATERAL relation; `bounded` tells of what stands in front of it."""
     inner = item.this if isinstance(item, exp.Lateral) else item
     if isinstance(inner, exp.Subquery | exp.Query):
-        return _lateral_query(context, node, item, scope, outer=outer)
-    if isinstance(item, exp.Lateral) and not isinstance(inner, exp.Unnest):
-        return plan_lateral(node, item, scope, binder, outer=outer)
-    generator = _generator(inner, item.args.get("alias"), item, binder)
-    clause = exp.Lateral(this=generator.call, view=True, outer=outer or None, alias=generator.alias())
-    return clause, _enter(node, scope, generator.table, generator.fields, item)
+        return _lateral_query(context, item, scope, outer=outer, bounded=bounded)
+    if isinstance(inner, exp.Unnest):
+        generator = _generator(inner, item.args.get("alias"), item, binder)
+    else:
+        generator = _table_function(item, binder)
+    relation = exp.Lateral(this=generator.call, alias=generator.alias())
+    return _join(relation, generator.table, generator.fields, item, scope, outer=outer)
+
+
+def _join(
+    relation: exp.Lateral, table: str, fields: list[Field], item: exp.Expr, scope: Scope, *, outer: bool
+) -> LateralJoin:
+    leaf = Leaf(table, tuple(fields))
+    scope.add(leaf, span_of(item))
+    # a join and not LATERAL VIEW: Spark reads lateral views after all joins, and a later join may use these columns
+    if outer:
+        clause = exp.Join(this=relation, side="LEFT", on=exp.true())
+    else:
+        clause = exp.Join(this=relation, kind="CROSS")
+    return LateralJoin(clause, leaf, format_tree(item.this if isinstance(item, exp.Lateral) else item))
 
 
 def unnest_as_source(item: exp.Unnest | exp.Lateral, scope: Scope, binder: ExpressionBinder) -> tuple[exp.Expr, Node]:
@@ -55,7 +89,8 @@ def unnest_as_source(item: exp.Unnest | exp.Lateral, scope: Scope, binder: Expre
     generator = _generator(inner, item.args.get("alias"), item, binder)
     source = exp.Table(this=generator.call, alias=generator.alias())
     start = Values(fields=(), bounded=True, rows=1)
-    return source, _enter(start, scope, generator.table, generator.fields, item)
+    made = _join(exp.Lateral(this=generator.call), generator.table, generator.fields, item, scope, outer=False)
+    return source, made.over(start)
 
 
 @dataclass(slots=True)
@@ -106,7 +141,7 @@ def _generator(unnest: exp.Unnest, alias: exp.Expr | None, item: exp.Expr, binde
     # Spark counts from 0 and SQL from 1, and the place comes first: put both right with a zip instead of posexplode.
     places = call("sequence", number(1), call("size", array.copy()))
     zipped = call("arrays_zip", array, places)
-    return _Generator(call("inline", zipped), table, [*fields, Field(ordinal, BIGINT, qualifier=table)])
+    return _Generator(call("inline", zipped), table, [*fields, Field(ordinal, INT, qualifier=table)])
 
 
 def _ordinal(unnest: exp.Unnest, names: list[str]) -> str | None:
@@ -128,36 +163,34 @@ def _element_types(container: SqlType | None, *, fields: bool) -> list[SqlType |
     return [inner.type for inner in element.fields] if fields and element.name == "STRUCT" else [element]
 
 
-def plan_lateral(
-    node: Node, lateral: exp.Lateral, scope: Scope, binder: ExpressionBinder, *, outer: bool = False
-) -> tuple[exp.Expr, Node]:
+def _table_function(lateral: exp.Expr, binder: ExpressionBinder) -> _Generator:
     """LATERAL VIEW explode(…) t AS a, b; LATERAL TABLE(f(…)) AS t(a, b)."""
     function = lateral.this
-    if isinstance(function, exp.Anonymous):
-        info = find_function(function.name)
-        if info is None or info.kind != "generator":
-            raise NotYetError(
-                "CLAUSE_NOT_YET",
-                f"{function.name} as a table function is not there yet",
-                hint="use UNNEST of an array, or a function that returns an array",
-                span=span_of(lateral),
-            )
-    bound = binder.bind(function)
+    info = find_function(function.name) if isinstance(function, exp.Anonymous) else None
+    if info is None or info.kind != "generator":
+        name = function.name if isinstance(function, exp.Anonymous) else "this"
+        raise NotYetError(
+            "CLAUSE_NOT_YET",
+            f"{name} as a table function is not there yet",
+            hint="use UNNEST of an array, or a function that returns an array",
+            span=span_of(lateral),
+        )
     table = _table(lateral.args.get("alias"), "lateral")
     names = _names(lateral.args.get("alias")) or ["col"]
-    fields = [Field(name, None, qualifier=table) for name in names]
-    clause = exp.Lateral(
-        this=bound,
-        view=True,
-        outer=(outer or bool(lateral.args.get("outer"))) or None,
-        alias=exp.TableAlias(this=identifier(table), columns=[identifier(name) for name in names]),
-    )
-    return clause, _enter(node, scope, table, fields, lateral)
+    return _Generator(binder.bind(function), table, [Field(name, None, qualifier=table) for name in names])
+
+
+def plan_lateral_view(lateral: exp.Lateral, scope: Scope, binder: ExpressionBinder) -> LateralJoin:
+    """LATERAL VIEW [OUTER] explode(…) t AS a, b."""
+    generator = _table_function(lateral, binder)
+    relation = exp.Lateral(this=generator.call, alias=generator.alias())
+    outer = bool(lateral.args.get("outer"))
+    return _join(relation, generator.table, generator.fields, lateral, scope, outer=outer)
 
 
 def _lateral_query(
-    context: PlanContext, node: Node, item: exp.Lateral | exp.Unnest, scope: Scope, *, outer: bool
-) -> tuple[exp.Expr, Node]:
+    context: PlanContext, item: exp.Lateral | exp.Unnest, scope: Scope, *, outer: bool, bounded: bool
+) -> LateralJoin:
     inner = item.this.this if isinstance(item.this, exp.Subquery) else item.this
     context.depth += 1
     relation = context.bind_query(context, inner, scope, None)
@@ -171,7 +204,7 @@ def _lateral_query(
         )
         error.mode = "retract"
         raise error
-    if not node.bounded and any(isinstance(part, Aggregate) for part in _all_nodes(relation.node)):
+    if not bounded and any(isinstance(part, Aggregate) for part in _all_nodes(relation.node)):
         raise NotYetError(
             "CLAUSE_NOT_YET",
             "a LATERAL subquery that aggregates beside a stream is not there yet",
@@ -181,26 +214,11 @@ def _lateral_query(
     table = _table(item.args.get("alias"), "lateral")
     tree = exp.Lateral(this=exp.Subquery(this=relation.tree), alias=exp.TableAlias(this=identifier(table)))
     fields = [replace(entry, qualifier=table) for entry in relation.fields if not entry.hidden]
-    join = exp.Join(this=tree, side="LEFT" if outer else None, kind=None if outer else "CROSS")
-    if outer:
-        join.set("on", exp.true())
-    return join, _enter(node, scope, table, fields, item)
+    return _join(tree, table, fields, item, scope, outer=outer)
 
 
 def _all_nodes(node: Node) -> list[Node]:
     return [node, *(inner for below in node.inputs for inner in _all_nodes(below))]
-
-
-def _enter(node: Node, scope: Scope, table: str, fields: list[Field], item: exp.Expr) -> Node:
-    scope.add(Leaf(table, tuple(fields)), span_of(item))
-    return Unnest(
-        fields=node.fields + tuple(fields),
-        inputs=(node,),
-        mode=node.mode,
-        event_time=node.event_time,
-        bounded=node.bounded,
-        expression=format_tree(item.this if isinstance(item, exp.Lateral) else item),
-    )
 
 
 def _table(alias: exp.Expr | None, otherwise: str) -> str:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.parser import IsPredicatePrecedence, Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from penstock.errors import ResolutionError
+from penstock.errors import ResolutionError, UnsupportedError
 from penstock.sql.calls import SPECIAL_CALLS, unit_argument
 from penstock.sql.durations import Duration, NotADuration, parse_duration, unit_name
 from penstock.sql.reading import NAME_TOKENS, WORD_TOKENS, Reader
@@ -26,6 +26,11 @@ T = TokenType
 # Words before a bracket that are never the name of a function.
 _NO_CALL: Final = frozenset({T.OVER, T.CUBE, T.ROLLUP, T.MATCH_CONDITION, T.MATCH_RECOGNIZE, T.INTERVAL})
 _CALLABLE: Final = (NAME_TOKENS | {T.LEFT, T.RIGHT}) - _NO_CALL
+# Operators with something on both sides: one of them where an operand should stand is the error.
+_INFIX: Final = frozenset(
+    {T.AND, T.OR, T.EQ, T.NEQ, T.GT, T.GTE, T.LT, T.LTE, T.NULLSAFE_EQ, T.LIKE, T.ILIKE, T.RLIKE, T.SIMILAR_TO}
+    | {T.BETWEEN, T.IN, T.IS, T.DPIPE, T.SLASH, T.MOD, T.PIPE, T.AMP, T.CARET, T.ARROW, T.DARROW, T.DCOLON, T.DOT}
+)
 _LITERAL_TYPES: Final = frozenset(
     {"TIMESTAMP", "DATE", "TIMESTAMPTZ", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME"}
 )
@@ -85,6 +90,12 @@ class ExpressionGrammar(TypeGrammar, Reader):
     TERM: ClassVar = {kind: Parser.TERM[kind] for kind in (T.PLUS, T.DASH)}
     FACTOR: ClassVar = {kind: Parser.FACTOR[kind] for kind in (T.DIV, T.MOD, T.SLASH, T.STAR)}
     UNARY_PARSERS: ClassVar = {kind: Parser.UNARY_PARSERS[kind] for kind in (T.PLUS, T.NOT, T.TILDE, T.DASH)}
+
+    def _parse_unary(self) -> exp.Expr | None:
+        found = super()._parse_unary()
+        if found is None and self._curr.token_type in _INFIX:
+            self.fail("an expression")
+        return found
 
     def an_expression(self) -> exp.Expr:
         """An expression without an alias."""
@@ -239,7 +250,23 @@ class ExpressionGrammar(TypeGrammar, Reader):
         call = self._call(token)
         call.update_positions(token)
         call.meta["stop"] = self._prev.end
+        if self._curr.token_type == T.USING and token.text.upper() == "TRANSFORM":
+            self.refuse(
+                UnsupportedError, "UNSUPPORTED_CLAUSE", "scripts are never run", "write the step in SQL", token
+            )
+        self._called = token
         return self._parse_window(call)
+
+    def _parse_partition_and_order(self) -> tuple[list[exp.Expr], exp.Expr | None]:
+        found = super()._parse_partition_and_order()
+        if self.ahead("SESSION", "WITH", "GAP"):
+            self.not_yet(
+                "sessions as the frame of a window function are not there yet",
+                "use GROUP BY SESSION(ts, gap)",
+                self._called,
+                "UPDATING_WINDOW_FUNCTION",
+            )
+        return found
 
     def _call(self, token: Token) -> exp.Expr:
         """A call whose name and opening bracket are taken, up to and with its closing bracket."""
@@ -319,8 +346,8 @@ class ExpressionGrammar(TypeGrammar, Reader):
         return [self._identifier_expression(token, quoted=token.token_type == T.IDENTIFIER) for token in tokens]
 
     def _mentions(self, parameter: str, start: int) -> bool:
-        """Whether the argument whose body begins at `start` names the parameter; a literal body that does not is a path."""
-        if self._tokens[start].token_type not in {T.STRING, T.NUMBER} if start < self._tokens_size else True:
+        """Whether the body that begins at `start` names the parameter; a literal that does not is a path into JSON."""
+        if start < self._tokens_size and self._tokens[start].token_type not in {T.STRING, T.NUMBER}:
             return True
         depth = 0
         for token in self._tokens[start:]:
@@ -427,5 +454,3 @@ class ExpressionGrammar(TypeGrammar, Reader):
 
 def _bare(column: exp.Column) -> bool:
     return not column.table and isinstance(column.this, exp.Identifier) and not column.this.quoted
-
-

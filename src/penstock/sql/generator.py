@@ -1,7 +1,7 @@
 """Canonical text of queries and expressions: the one way we write a tree.
 
 What is printed parses to the same tree. Strings double their quotes and escape nothing else; a name keeps its quotes,
-because a quoted name is matched exactly; keywords are upper case, functions are spelt as the user spelt them.
+because a quoted name is matched exactly; keywords and the names of functions are upper case.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class CanonicalGenerator(Generator):
     def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
         kind = self.sql(expression, "to")
         value = expression.this
-        if type(expression) is exp.Cast and kind in {"TIMESTAMP", "DATE"} and isinstance(value, exp.Literal) and value.is_string:
+        literal = isinstance(value, exp.Literal) and value.is_string
+        if type(expression) is exp.Cast and kind in {"TIMESTAMP", "DATE"} and literal:
             return f"{kind} {self.sql(value)}"
         name = "TRY_CAST" if isinstance(expression, exp.TryCast) else "CAST"
         return f"{name}({self.sql(value)} AS {kind})"
@@ -110,7 +111,7 @@ class CanonicalGenerator(Generator):
 
     def anonymous_sql(self, expression: exp.Anonymous) -> str:
         name = str(expression.this)
-        shown = name if plain_name(name) else quoted_name(name)
+        shown = name.upper() if plain_name(name) else quoted_name(name)
         return f"{shown}({self.format_args(*expression.expressions)})"
 
     def if_sql(self, expression: exp.If) -> str:

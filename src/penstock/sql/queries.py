@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.errors import Span
-from penstock.sql.reading import NAME_TOKENS
+from penstock.sql.reading import NAME_TOKENS, SyntaxFailure
 from penstock.sql.relations import RelationGrammar
 from penstock.sql.statements import NOWHERE, Emit, Query
 
@@ -125,6 +125,19 @@ class QueryGrammar(RelationGrammar):
             this.set("from_", source)
         return self._parse_query_modifiers(this)
 
+    def parse_set_operation(
+        self, this: exp.Expr | None, consume_pipe: bool = False, intersect_only: bool = False
+    ) -> exp.SetOperation | None:
+        """UNION, EXCEPT, INTERSECT; a SELECT in front whose ORDER BY or LIMIT would be its own needs brackets."""
+        if not self.at(T.UNION, T.EXCEPT, T.INTERSECT):
+            return None
+        if isinstance(this, exp.Select) and any(this.args.get(clause) for clause in ("order", "limit", "offset")):
+            raise SyntaxFailure(None, self._curr, "put a SELECT with its own ORDER BY or LIMIT in brackets")
+        found = super().parse_set_operation(this, consume_pipe, intersect_only)
+        if found is not None and found.expression is None:
+            self.fail("SELECT")
+        return found
+
     def _parse_connect(self, skip_start_token: bool = False) -> exp.Connect | None:
         return None
 
@@ -202,7 +215,10 @@ class QueryGrammar(RelationGrammar):
         return exp.Offset(expression=count).update_positions(first)
 
     def _parse_match_recognize(self) -> exp.MatchRecognize | None:
+        first = self._curr
         found = super()._parse_match_recognize()
+        if found is not None:
+            found.update_positions(first)
         pattern = found.args.get("pattern") if found is not None else None
         if pattern is not None:
             pattern.set("this", " ".join(pattern.name.split()))

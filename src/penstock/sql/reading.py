@@ -55,6 +55,7 @@ class Reader(Parser):
     def __init__(self, **arguments: object) -> None:
         super().__init__(**arguments)  # type: ignore[arg-type]
         self.secret_stretches: list[tuple[int, int]] = []
+        self._called: Token | None = None  # the name of the call whose OVER is being read
         self.shown: Callable[[Token], str] = describe_token
 
     def load(self, text: str, tokens: list[Token]) -> None:
@@ -81,11 +82,15 @@ class Reader(Parser):
         """Raises an error of ours at a token."""
         raise error(condition, message, hint=hint, span=token_span(token))
 
-    def not_yet(self, message: str, hint: str, token: Token | None = None, condition: str = "CLAUSE_NOT_YET") -> NoReturn:
+    def not_yet(
+        self, message: str, hint: str, token: Token | None = None, condition: str = "CLAUSE_NOT_YET"
+    ) -> NoReturn:
         """Refuses a clause, statement or dialect that is planned."""
         raise NotYetError(condition, message, hint=hint, span=token_span(token or self._curr or self._prev))
 
-    def validate_expression(self, expression: exp.Expr, args: list[exp.Expr] | None = None) -> exp.Expr:  # type: ignore[override]
+    def validate_expression(  # type: ignore[override]
+        self, expression: exp.Expr, args: list[exp.Expr] | None = None
+    ) -> exp.Expr:
         """Refuses a node that lacks a part it cannot be without, at the token where the part should stand."""
         for name, mandatory in expression.arg_types.items():
             value = expression.args.get(name)
@@ -242,9 +247,7 @@ class Reader(Parser):
             items.append(item)
         return items
 
-    def _parse_id_var(
-        self, any_token: bool = True, tokens: Collection[TokenType] | None = None
-    ) -> exp.Expr | None:
+    def _parse_id_var(self, any_token: bool = True, tokens: Collection[TokenType] | None = None) -> exp.Expr | None:
         kind = self._curr.token_type
         after_dot = self._prev.token_type == TokenType.DOT
         if kind in (tokens or NAME_TOKENS) or kind == TokenType.IDENTIFIER or (after_dot and kind in WORD_TOKENS):
@@ -287,4 +290,7 @@ def syntax_error(failure: SyntaxFailure, end: Span, shown: Callable[[Token], str
     token = failure.token
     found = shown(token) if token else "the end of the statement"
     message = f"expected {failure.expected}, found {found}" if failure.expected else f"unexpected {found}"
-    return ScriptError("SYNTAX_ERROR", message, hint=failure.hint, span=token_span(token) if token else end)
+    hint = failure.hint
+    if hint is None and token and token.token_type == TokenType.VAR and token.text.upper() == "EMIT":
+        hint = "EMIT stands at the end of the statement, outside of all brackets"
+    return ScriptError("SYNTAX_ERROR", message, hint=hint, span=token_span(token) if token else end)

@@ -21,20 +21,22 @@ from penstock.sql.tokens import WORDS
 _OPEN: Final = frozenset({"SELECT", "WITH", "VALUES", "DESCRIBE", "DESC", "DROP", "SHOW", "EXPLAIN", "("})
 
 # Words that are no secret wherever they stand. More than the parser's keywords: what users read in our grammar.
-_KNOWN: Final = frozenset(
-    WORDS.keys()
-    | set(
-        ["ADVANCE", "ALTER", "ALWAYS", "APPEND", "AT", "BEGIN", "BY", "CASCADE", "CHANGES", "COMMENT", "CREATE", "DRAIN", "DROP", "EMIT", "ENCODE", "ENFORCED", "EXECUTE", "EXPLAIN", "EXTENDED", "FINAL", "FORMAT", "FUNCTION", "GENERATED", "GROUP", "HEADER", "IF", "INCLUDE", "INSERT", "INTO", "JOB", "JSON", "KEY", "LANGUAGE", "MATERIALIZED", "METADATA", "ONLY", "OPTIONS", "ORDER", "PARTITION", "PARTITIONED", "PHYSICAL", "PLAN", "PRIMARY", "RENAME", "REPLACE", "RESET", "RESTRICT", "RETURNS", "REWRITE", "SECRET", "SET", "SHOW", "SINK", "SOURCE", "STATEMENT", "STREAM", "SYSTEM_TIME", "TABLE", "TEMPORARY", "TO", "TUMBLE", "HOP", "SESSION", "CUMULATE", "VIEW", "VIRTUAL", "WATERMARK"]
-    )
+_KNOWN: Final = WORDS.keys() | frozenset(
+    "ADVANCE ALTER ALWAYS APPEND AT BEGIN BY CASCADE CHANGES COMMENT CREATE DRAIN DROP EMIT ENCODE ENFORCED EXECUTE "  # noqa: SIM905
+    "EXPLAIN EXTENDED FINAL FORMAT FUNCTION GENERATED GROUP HEADER IF INCLUDE INSERT INTO JOB JSON KEY LANGUAGE "
+    "MATERIALIZED METADATA ONLY OPTIONS ORDER PARTITION PARTITIONED PHYSICAL PLAN PRIMARY RENAME REPLACE RESET "
+    "RESTRICT RETURNS REWRITE SECRET SET SHOW SINK SOURCE STATEMENT STREAM SYSTEM_TIME TABLE TEMPORARY TO TUMBLE HOP "
+    "SESSION CUMULATE VIEW VIRTUAL WATERMARK".split()
 )
-
 
 _STARS: Final = {code: "*" for code in range(128) if not chr(code).isspace()}
 
 _COMMENT = re.compile(r"--[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _PARTS = re.compile(
     r"""(?P<comment>--[^\r\n]*|/\*.*?(?:\*/|\Z))
-      | (?P<string>[eE]'(?:[^'\\]|\\.|'')*+(?:'|\Z)|[xX]?'[^']*+(?:''[^']*+)*+(?:'|\Z)|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z))
+      | (?P<string>[eE]'(?:[^'\\]|\\.|'')*+(?:'|\Z)
+                  |[xX]?'[^']*+(?:''[^']*+)*+(?:'|\Z)
+                  |\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z))
       | (?P<name>"[^"]*(?:"|\Z)|`[^`]*(?:`|\Z))
       | (?P<word>[\w$@\\{}!&?^~]+)
       | (?P<equals>=)""",
@@ -72,13 +74,11 @@ def mask(text: str, spans: Iterable[tuple[int, int]]) -> Source:
     clean = INVALID.sub("\ufffd", text)
     pieces: list[str] = []
     position = 0
-    for start, end in sorted(spans):
-        if end <= position:
-            continue
-        start = max(start, position)
-        pieces.append(clean[position:start])
-        pieces.append(_stars(clean[start:end]))
-        position = end
+    for first, end in sorted(spans):
+        start = max(first, position)
+        if start < end:
+            pieces += (clean[position:start], _stars(clean[start:end]))
+            position = end
     pieces.append(clean[position:])
     return Source(clean, "".join(pieces))
 

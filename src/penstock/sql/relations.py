@@ -8,7 +8,8 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from penstock.sql.dialects import ksqldb, spark_pipelines
+from penstock.errors import UnsupportedError
+from penstock.sql.dialects import flink, ksqldb, spark_pipelines
 from penstock.sql.expressions import ExpressionGrammar
 from penstock.sql.nodes import SystemTime
 from penstock.sql.reading import NAME_TOKENS
@@ -207,7 +208,11 @@ class RelationGrammar(ExpressionGrammar):
         following = _CLAUSES.get(upper)
         if following is None or self._next.text.upper() not in following:
             return ksqldb.check_clause(self)
-        if upper in {"PIVOT", "UNPIVOT", "TABLESAMPLE", "SORT", "CLUSTER", "DISTRIBUTE", "START", "CONNECT", "MINUS"}:
+        if upper == "TABLESAMPLE":
+            self.refuse(
+                UnsupportedError, "UNSUPPORTED_CLAUSE", "a stream cannot be sampled", "filter by a hash of a key", token
+            )
+        if upper in {"PIVOT", "UNPIVOT", "SORT", "CLUSTER", "DISTRIBUTE", "START", "CONNECT", "MINUS"}:
             hint = "use EXCEPT" if upper == "MINUS" else "write the query without it"
             self.not_yet(f"{upper} is not there yet", hint, token)
         return True
@@ -224,7 +229,7 @@ class RelationGrammar(ExpressionGrammar):
     def _parse_table_sample(self, as_modifier: bool = False) -> exp.TableSample | None:
         return None
 
-    def _parse_lateral(self) -> exp.Lateral | None:
+    def _parse_lateral(self) -> exp.Expr | None:  # type: ignore[override]
         first = self._curr
         if not self._match(T.LATERAL):
             return None
@@ -235,6 +240,10 @@ class RelationGrammar(ExpressionGrammar):
             this = self.subquery()
         elif self._curr.text.upper() == "TABLE" and self._next.token_type == T.L_PAREN:
             self._advance(2)
+            table = flink.snapshot(self)
+            if table is not None:
+                self._match_r_paren()
+                return self._aliased(table)
             this = self._parse_function_call(optional_parens=False)
             self._match_r_paren()
         elif self._curr.token_type == T.UNNEST:

@@ -81,7 +81,8 @@ def parse_statement(text: str | bytes) -> Statement:
     found = parse_script(text)
     if len(found) != 1:
         span = found[1].span if found else Span(1, 1, 0)
-        raise ScriptError("SYNTAX_ERROR", "expected one statement" if found else "the text holds no statement", span=span)
+        message = "expected one statement" if found else "the text holds no statement"
+        raise ScriptError("SYNTAX_ERROR", message, span=span)
     if found[0].error is not None:
         raise found[0].error
     if found[0].statement is None:

@@ -235,7 +235,8 @@ def _add(tokens: list[Token], kind: str, text: str, span: Span) -> None:
             previous = tokens[-1]
             pair = PAIRS.get((previous.text.upper(), upper)) if previous.token_type is T.VAR else None
             if pair is not None:
-                previous.token_type, previous.text, previous.end = pair, f"{previous.text.upper()} {upper}", span.end - 1
+                previous.text = f"{previous.text.upper()} {upper}"
+                previous.token_type, previous.end = pair, span.end - 1
                 return
         _append(tokens, WORDS.get(upper, T.VAR), text, span)
     elif kind == "symbol":

@@ -1,11 +1,11 @@
 """Windows: every spelling of them, read into the one node of `penstock.sql.nodes`.
 
-    TUMBLE(ts, size [, offset])          HOP(ts, slide, size [, offset])        as grouping expressions (Flink)
-    SESSION(ts, gap)                     CUMULATE(ts, step, size [, offset])
-    tumble(size), hop(slide, size), session(gap)                                over the input's event time (Arroyo)
-    window(ts, size [, slide [, offset]]), session_window(ts, gap)              Spark: the size comes first
-    TUMBLE(TABLE t, DESCRIPTOR(ts), size)                                       as a relation (Flink), also with names
-    TUMBLE(t, ts, size)                                                         as a relation (RisingWave)
+TUMBLE(ts, size [, offset])          HOP(ts, slide, size [, offset])        as grouping expressions (Flink)
+SESSION(ts, gap)                     CUMULATE(ts, step, size [, offset])
+tumble(size), hop(slide, size), session(gap)                                over the input's event time (Arroyo)
+window(ts, size [, slide [, offset]]), session_window(ts, gap)              Spark: the size comes first
+TUMBLE(TABLE t, DESCRIPTOR(ts), size)                                       as a relation (Flink), also with names
+TUMBLE(t, ts, size)                                                         as a relation (RisingWave)
 """
 
 from __future__ import annotations
@@ -98,11 +98,11 @@ def _durations(kind: str, arguments: list[_Argument], token: Token, shown: str |
     shown = shown or kind
     labelled = {argument.label.lower(): argument for argument in arguments if argument.label}
     plain = [argument for argument in arguments if not argument.label]
-    for name, argument in zip((name for name in (*names, "offset") if name not in labelled), plain, strict=False):
-        labelled[name] = argument
+    free = [name for name in (*names, "offset") if name not in labelled]
+    labelled |= dict(zip(free, plain, strict=False))
     allowed = names if kind == SESSION else (*names, "offset")
     if len(labelled) < len(arguments) or set(labelled) - set(allowed) or set(names) - set(labelled):
-        wanted = " and ".join(("a " if len(names) == 1 else "a ") + name for name in names)
+        wanted = " and ".join(f"a {name}" for name in names)
         raise _invalid(
             f"{shown} takes {wanted}" + ("" if kind == SESSION else ", and perhaps an offset"), token_span(token)
         )
@@ -154,7 +154,7 @@ def window_table(parser: RelationGrammar) -> WindowTable:
     if arguments and isinstance(arguments[0].node, exp.Column) and kind == SESSION:
         raise NotYetError(
             "DIALECT_NOT_YET",
-            "Feldera's SESSION with a second DESCRIPTOR is not there yet",
+            "SESSION with a second DESCRIPTOR, as in Feldera, is not there yet",
             hint="write SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), gap)",
             span=arguments[0].span,
         )

@@ -1,6 +1,6 @@
 """Distinct aggregates in the shape that Spark keeps on a stream.
 
-    COUNT(DISTINCT user_id)  ->  SIZE(COLLECT_SET(user_id))
+    COUNT(DISTINCT user_id)  ->  CAST(SIZE(COLLECT_SET(user_id)) AS BIGINT)
     SUM(DISTINCT price)      ->  AGGREGATE(COLLECT_SET(price), …)  is not offered: Spark has no exact form for every type
 
 Spark refuses DISTINCT in streaming aggregates; a set of the values of one window and group gives the same count.
@@ -39,7 +39,7 @@ def distinct_aggregates(tree: exp.Expr) -> exp.Expr:
 def _rewrite(node: exp.Anonymous, distinct: exp.Distinct) -> exp.Expr:
     name = node.name.lower()
     if name == "count":
-        return call("size", call("collect_set", _value(distinct)))
+        return _count(call("collect_set", _value(distinct)))
     if name in ("min", "max", "collect_set", "bool_and", "bool_or", "any", "every", "some"):
         return call(name, *[inner.copy() for inner in distinct.expressions])  # distinct changes nothing
     if name in ("collect_list", "array_agg"):
@@ -50,6 +50,11 @@ def _rewrite(node: exp.Anonymous, distinct: exp.Distinct) -> exp.Expr:
         hint="COUNT(DISTINCT …) works in a window that closes",
         span=span_of(node),
     )
+
+
+def _count(values: exp.Expr) -> exp.Expr:
+    # the size of an array is INT, and a count is BIGINT
+    return exp.Cast(this=call("size", values), to=exp.DataType.build("BIGINT"))
 
 
 def _value(distinct: exp.Distinct) -> exp.Expr:
@@ -63,7 +68,8 @@ def _value(distinct: exp.Distinct) -> exp.Expr:
     return call("if", missing, exp.Null(), call("struct", *values))
 
 
-def _filtered(size: exp.Expr, parent: exp.Filter) -> exp.Expr:
-    if isinstance(size, exp.Anonymous) and size.name == "size":
-        return call("size", exp.Filter(this=size.expressions[0].copy(), expression=parent.expression.copy()))
-    return exp.Filter(this=size, expression=parent.expression.copy())
+def _filtered(replacement: exp.Expr, parent: exp.Filter) -> exp.Expr:
+    if isinstance(replacement, exp.Cast):
+        values = replacement.this.expressions[0]
+        return _count(exp.Filter(this=values.copy(), expression=parent.expression.copy()))
+    return exp.Filter(this=replacement, expression=parent.expression.copy())

@@ -10,6 +10,7 @@ from sqlglot import exp
 from penstock.plan.rules.distinct_on import distinct_on
 from penstock.plan.rules.group_by_references import group_by_references
 from penstock.plan.rules.inline_ctes import inline_ctes
+from penstock.plan.rules.named_windows import named_windows
 from penstock.plan.rules.qualify import qualify
 from penstock.plan.rules.window_exists import window_exists
 
@@ -17,7 +18,7 @@ Rule = Callable[[exp.Expr], exp.Expr]
 
 # CTEs first: the others then see every SELECT where it stands. References of GROUP BY before QUALIFY and DISTINCT ON,
 # which move the SELECT list into a subquery.
-RULES: Final[tuple[Rule, ...]] = (inline_ctes, window_exists, group_by_references, qualify, distinct_on)
+RULES: Final[tuple[Rule, ...]] = (inline_ctes, named_windows, window_exists, group_by_references, qualify, distinct_on)
 
 
 def apply_rules(tree: exp.Expr) -> exp.Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -14,18 +14,25 @@ if TYPE_CHECKING:
 
 NAME = "ksqlDB"
 
+_WINDOWS: Final = {
+    "TUMBLING": "use GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)",
+    "HOPPING": "use GROUP BY HOP(ts, slide, size): the advance comes first, then the size",
+    "SESSION": "use GROUP BY SESSION(ts, INTERVAL '1' MINUTE)",
+}
+
 
 def refuse(what: str, hint: str, token: Token) -> NoReturn:
     """Refuses a construct of ksqlDB."""
-    raise NotYetError("DIALECT_NOT_YET", f"ksqlDB's {what} is not there yet", hint=hint, span=token_span(token))
+    raise NotYetError("DIALECT_NOT_YET", f"{what} of ksqlDB is not there yet", hint=hint, span=token_span(token))
 
 
 def check_clause(parser: Reader) -> bool:
     """Refuses the clauses ksqlDB puts behind a relation; False when none begins here."""
     token, following = parser.current, parser.following
     upper = token.text.upper()
-    if token.token_type == TokenType.WINDOW and following.text.upper() in {"TUMBLING", "HOPPING", "SESSION"}:
-        refuse(f"WINDOW {following.text.upper()}", "GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)", token)
+    if token.token_type == TokenType.WINDOW and following.text.upper() in _WINDOWS:
+        kind = following.text.upper()
+        refuse(f"WINDOW {kind}", _WINDOWS[kind], token)
     if token.token_type != TokenType.VAR:
         return False
     if upper == "WITHIN" and (following.token_type in {TokenType.NUMBER, TokenType.L_PAREN}):
@@ -38,4 +45,4 @@ def check_clause(parser: Reader) -> bool:
 def check_option(key: str, token: Token) -> None:
     """Refuses the option keys only ksqlDB has."""
     if key.upper() in {"KAFKA_TOPIC", "VALUE_FORMAT", "KEY_FORMAT", "WINDOW_TYPE"}:
-        refuse(f"option {key.upper()}", "use connector = 'kafka', topic = '…', format = '…'", token)
+        refuse(f"the option {key.upper()}", "use connector = 'kafka', topic = '…', format = '…'", token)

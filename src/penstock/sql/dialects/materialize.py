@@ -14,4 +14,4 @@ NAME = "Materialize"
 
 def refuse(what: str, hint: str, token: Token) -> NoReturn:
     """Refuses a construct of Materialize."""
-    raise NotYetError("DIALECT_NOT_YET", f"Materialize's {what} is not there yet", hint=hint, span=token_span(token))
+    raise NotYetError("DIALECT_NOT_YET", f"{what} of Materialize is not there yet", hint=hint, span=token_span(token))

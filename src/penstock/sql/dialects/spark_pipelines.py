@@ -17,7 +17,7 @@ NAME = "Spark"
 
 def refuse(what: str, hint: str, token: Token) -> NoReturn:
     """Refuses a construct of Spark's pipelines."""
-    raise NotYetError("DIALECT_NOT_YET", f"Spark's {what} is not there yet", hint=hint, span=token_span(token))
+    raise NotYetError("DIALECT_NOT_YET", f"{what} of Spark is not there yet", hint=hint, span=token_span(token))
 
 
 def check_relation(parser: Reader) -> None:

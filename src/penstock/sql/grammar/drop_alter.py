@@ -13,7 +13,7 @@ from penstock.sql.statements import Alter, ControlJob, Drop, ObjectKind, Stateme
 T = TokenType
 
 KINDS: Final = ("STREAM", "TABLE", "SOURCE", "SINK", "VIEW", "FUNCTION", "SECRET")
-_LATER: Final = frozenset({"CONNECTION", "INDEX", "DATABASE", "SCHEMA", "CATALOG", "SUBSCRIPTION", "JOB", "USER", "ROLE"})
+_LATER: Final = frozenset({"CONNECTION", "INDEX", "DATABASE", "SCHEMA", "CATALOG", "SUBSCRIPTION", "USER", "ROLE"})
 
 
 def object_kind(p: PenstockParser) -> ObjectKind | None:
@@ -79,4 +79,4 @@ def alter(p: PenstockParser) -> Statement:
     if action and p.any_word("ADD", "DROP", "MODIFY", "ALTER", "RENAME", "SET", "CONNECTOR", "REFRESH", "SUSPEND",
                              "RESUME", "SWAP", "AS", "OWNER", "PARALLELISM"):  # fmt: skip
         p.not_yet("this change is not there yet", "SET (…), RESET (…) and RENAME TO are; or drop and create", action)
-    p.fail("SET, RESET or RENAME TO")
+    return p.fail("SET, RESET or RENAME TO")

@@ -22,9 +22,7 @@ def insert(p: PenstockParser) -> Insert:
     first = p.current
     p.expect("INSERT")
     if p.ahead("OVERWRITE"):
-        p.refuse(
-            UnsupportedError, "UNSUPPORTED_CLAUSE", "a stream cannot be overwritten", "use INSERT INTO", p.current
-        )
+        p.refuse(UnsupportedError, "UNSUPPORTED_CLAUSE", "a stream cannot be overwritten", "use INSERT INTO", p.current)
     p.expect("INTO")
     p.word("TABLE")
     target = p.name("the name of a table or sink")

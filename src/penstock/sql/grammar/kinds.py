@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from penstock.sql.lexical import first_words
 
-_OBJECTS = ("STREAM", "TABLE", "SOURCE", "SINK", "VIEW", "FUNCTION", "AGGREGATE", "SECRET", "JOB", "CONNECTION", "INDEX")
+_OBJECTS = ("STREAM", "TABLE", "SOURCE", "SINK", "VIEW", "FUNCTION", "AGGREGATE", "SECRET", "JOB", "CONNECTION")
 _SINGLE = frozenset({"INSERT", "SELECT", "SET", "RESET", "EXPLAIN", "DESCRIBE", "SUBSCRIBE", "SHOW"})
+_REFUSED = frozenset({"DELETE", "UPDATE", "MERGE", "TRUNCATE", "GRANT", "REVOKE", "COPY", "CALL", "USE", "BEGIN"})
 
 
 def kind_of(text: str, start: int, end: int) -> str:
@@ -28,7 +29,7 @@ def kind_of(text: str, start: int, end: int) -> str:
         return " ".join(words[:2])
     if words[:3] == ["EXECUTE", "STATEMENT", "SET"] or words[:3] == ["BEGIN", "STATEMENT", "SET"]:
         return "STATEMENT SET"
-    return first if first in _SINGLE else "UNKNOWN"
+    return first if first in _SINGLE or first in _REFUSED else "UNKNOWN"
 
 
 def _object(verb: str, words: list[str]) -> str:

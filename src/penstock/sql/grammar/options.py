@@ -86,10 +86,11 @@ def _value(p: PenstockParser, *, bare: bool) -> OptionValue:
         try:
             return OptionValue("interval", Secret(str(duration_us(node or ""))))
         except NotADuration as problem:
-            raise OptionError("INVALID_OPTION", f"the interval cannot be used: {problem}", span=p.since(token)) from None
-    if bare and kind in WORD_TOKENS:
-        return OptionValue("text", Secret(key(p)))
-    p.fail("a value", "put a text value in single quotes")
+            message = f"the interval cannot be used: {problem}"
+            raise OptionError("INVALID_OPTION", message, span=p.since(token)) from None
+    if not bare or kind not in WORD_TOKENS:
+        p.fail("a value", "put a text value in single quotes")
+    return OptionValue("text", Secret(key(p)))
 
 
 def format_clause(p: PenstockParser) -> Format | None:

@@ -75,9 +75,7 @@ def refused(p: PenstockParser) -> bool:
         )
     if word in _LATER:
         shown = {"RETRY": "RETRY DEAD LETTERS", "PLAN": "PLAN ALTER", "CANCEL": "CANCEL JOBS"}.get(word, word)
-        raise NotYetError(
-            "STATEMENT_NOT_YET", f"{shown} is not there yet", hint=_LATER[word], span=token_span(token)
-        )
+        raise NotYetError("STATEMENT_NOT_YET", f"{shown} is not there yet", hint=_LATER[word], span=token_span(token))
     return False
 
 

@@ -1,4 +1,7 @@
-"""SHOW, DESCRIBE, EXPLAIN. Those that take a statement are given the rule for one, so that modules do not import in a ring."""
+"""SHOW, DESCRIBE, EXPLAIN.
+
+Those that take a statement are given the rule for one, so that modules do not import in a ring.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +60,7 @@ def show(p: PenstockParser, inner: Rule) -> Statement:
         ksqldb.refuse(f"SHOW {word}", "use SHOW JOBS, SHOW STREAMS or SHOW SETTINGS", first)
     if word in _LATER:
         p.not_yet(f"SHOW {word} is not there yet", "there is one catalog", first, "STATEMENT_NOT_YET")
-    p.fail("STREAMS, TABLES, SOURCES, VIEWS, MATERIALIZED VIEWS, SINKS, JOBS, FUNCTIONS, SECRETS, SETTINGS, "
-           "CREATE or REWRITE")  # fmt: skip
+    return p.fail(f"{', '.join(_KINDS)}, MATERIALIZED VIEWS, CREATE or REWRITE")
 
 
 def describe(p: PenstockParser) -> Describe:

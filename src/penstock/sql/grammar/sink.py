@@ -132,8 +132,8 @@ def create_function(p: PenstockParser, head: Head, *, aggregate: bool = False) -
 def _parameter(p: PenstockParser) -> Parameter:
     """Name type, or type alone"""
     if p.current.token_type in WORD_TOKENS | {T.IDENTIFIER} and p.following.token_type in WORD_TOKENS:
-        follows = p.following.text.upper()
-        if p.current.token_type == T.IDENTIFIER or follows not in {"PRECISION", "VARYING", "UNSIGNED", "WITH", "WITHOUT"}:
+        goes_on = p.following.text.upper() in {"PRECISION", "VARYING", "UNSIGNED", "WITH", "WITHOUT"}
+        if p.current.token_type == T.IDENTIFIER or not goes_on:
             p.step()
             return Parameter(name=p.taken.text, type=p.type_name())
     return Parameter(name=None, type=p.type_name())
@@ -143,7 +143,7 @@ def create_secret(p: PenstockParser, head: Head) -> CreateSecret:
     """CREATE SECRET name [WITH (…)] AS 'value'"""
     exists = if_not_exists(p)
     name = p.name("the name of the secret")
-    found = options(p) if p.word("WITH") else ()
+    found = tuple(option for option in options(p) if not _default_backend(option)) if p.word("WITH") else ()
     p.expect("AS")
     token = p.current
     value = p.string("the value, in single quotes")
@@ -156,3 +156,8 @@ def create_secret(p: PenstockParser, head: Head) -> CreateSecret:
         if_not_exists=exists,
         value_span=token_span(token),
     )
+
+
+def _default_backend(option: Option) -> bool:
+    """RisingWave's backend = 'meta': the value is kept beside the catalog, as it is here anyway."""
+    return option.key.lower() == "backend" and option.value.reveal().lower() == "meta"

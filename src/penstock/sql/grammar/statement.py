@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlglot.tokenizer_core import TokenType
 
-from penstock.sql.dialects import spark_pipelines
+from penstock.sql.dialects import feldera, spark_pipelines
 from penstock.sql.grammar import create, drop_alter, insert, jobs, settings, show, sink
 from penstock.sql.grammar.refused import refuse_create, refused
 from penstock.sql.parser import PenstockParser
@@ -35,6 +35,7 @@ def _rule(p: PenstockParser) -> Rule:
     if rule is None:
         if token.token_type != T.IDENTIFIER:
             spark_pipelines.check_statement(p)
+            feldera.check_statement(token)
             refused(p)
         p.fail("a statement", "a statement begins with CREATE, SELECT, INSERT, EXPLAIN, SHOW, SET …")
     return rule
@@ -67,7 +68,7 @@ def _create(p: PenstockParser) -> Statement:
         return sink.create_function(p, head, aggregate=True)
     if p.word("SECRET"):
         return sink.create_secret(p, head)
-    refuse_create(p)
+    return refuse_create(p)
 
 
 _RULES: Final[dict[str, Rule]] = {
