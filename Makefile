@@ -51,6 +51,7 @@ check: $(READY) ## lint, format, types, direction of imports
 	@$(BIN)/python -m pytest -q tests/architecture/test_imports.py
 
 bench: $(READY) ## how fast the front end is
+	@$(BIN)/python -m compileall -q src/penstock
 	@$(BIN)/python benchmarks/front_end.py
 
 lock: $(LOCK_VENV)/.ready ## resolve requirements/*.txt anew: hashes, no addresses

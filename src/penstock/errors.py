@@ -110,7 +110,8 @@ class InternalError(PenstockError):
     """A bug of ours."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("INTERNAL_ERROR", message, hint="this is a bug in Penstock; please report it with the statement")
+        hint = "this is a bug in Penstock; please report it with the statement"
+        super().__init__("INTERNAL_ERROR", message, hint=hint)
 
 
 def _table(*rows: tuple[str, str, str]) -> dict[str, Condition]:
@@ -130,7 +131,7 @@ CONDITIONS: dict[str, Condition] = _table(
     ("DUPLICATE_COLUMN", "42701", "two columns of one relation have the same name"),
     ("DUPLICATE_ALIAS", "42712", "two relations of one FROM clause have the same name"),
     ("UNKNOWN_FUNCTION", "42883", "no function has this name"),
-    ("FUNCTION_DENIED", "42501", "the function reaches outside the query (files, classes, the session) and is never run"),
+    ("FUNCTION_DENIED", "42501", "the function reaches outside the query (files, classes, session) and is never run"),
     ("INVALID_ARGUMENT", "22023", "an argument has a value or type that does not fit"),
     ("UNKNOWN_TYPE", "42704", "no data type has this name"),
     ("TYPE_MISMATCH", "42804", "a value has a type that does not fit where it goes"),

@@ -49,7 +49,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """`${env:X}`, `{{ X }}`, `${file:…}` or `SECRET name` inside a value: kept as written, read when the value is used."""
+    """`${env:X}`, `{{ X }}`, `${file:…}` or `SECRET name` in a value: kept as written, read when the value is used."""
 
     kind: Literal["env", "file", "secret"]
     name: str

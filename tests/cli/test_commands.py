@@ -380,6 +380,24 @@ def test_ctrl_c_exits_with_130(tmp_path: Path) -> None:
     assert b"Traceback" not in err
 
 
+def test_a_terminal_without_the_characters_is_no_error(shell: Shell) -> None:
+    command = [sys.executable, "-m", "penstock", "check", shell.file("SELECT 日 FROM")]
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert b"SELECT \\u65e5 FROM" in done.stdout
+
+
+def test_a_reader_that_leaves_early_is_no_error(shell: Shell) -> None:
+    command = [sys.executable, "-m", "penstock", "check", "--json", shell.file(GOOD * 400)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=title)
 def test_examples_are_accepted(shell: Shell, path: Path) -> None:
     assert shell("check", str(path)) == 0, shell.out

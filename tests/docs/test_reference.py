@@ -7,7 +7,7 @@ import re
 import pytest
 
 from penstock.interfaces.cli.main import cli
-from tests.project import ROOT, title
+from tests.project import ROOT, modules, title
 
 
 @pytest.mark.parametrize("command", cli.commands)
@@ -36,3 +36,16 @@ def anchors(page: str) -> set[str]:
     """The names of a page's headings, as links spell them."""
     headings = re.findall(r"^#+ (.+)$", page, flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_reached_from_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")} - {"index.md"}
+    assert {page for page in pages if f"]({page})" not in index} == set()
+
+
+def test_every_page_that_a_message_names_is_there() -> None:
+    named = set()
+    for module in modules():
+        named |= set(re.findall(r"docs/[\w/-]+\.md", module.path.read_text(encoding="utf-8")))
+    assert {page for page in named if not (ROOT / page).exists()} == set()

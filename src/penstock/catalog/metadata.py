@@ -48,6 +48,8 @@ METADATA_KEYS: Final[dict[str, dict[str, MetadataKey]]] = {
     "filesystem": _FILE_KEYS,
 }
 
+_OTHER_NAMES: Final = {"offset-id": "offset"}  # Arroyo's word
+
 _HEADER_CONNECTORS: Final = frozenset({"kafka", "upsert-kafka", "topic"})
 
 
@@ -56,6 +58,7 @@ def check_metadata(column: Column, connector: str, *, sink: bool) -> tuple[str, 
     known = METADATA_KEYS.get(connector, {})
     written = column.metadata or column.name.text
     key = written.lower().replace("_", "-")
+    key = _OTHER_NAMES.get(key, key)
     if key not in known:
         raise _unknown_key(column, written, connector, known)
     entry = known[key]

@@ -64,7 +64,9 @@ def _surroundings(session: Session) -> Surroundings:
     return Surroundings(catalog=None if session.lenient else session.catalog, settings=session.settings)
 
 
-def _put(session: Session, definition: Definition, *, or_replace: bool, if_not_exists: bool) -> tuple[Session, tuple[str, ...]]:
+def _put(
+    session: Session, definition: Definition, *, or_replace: bool, if_not_exists: bool
+) -> tuple[Session, tuple[str, ...]]:
     catalog, notices = session.catalog.put(definition, or_replace=or_replace, if_not_exists=if_not_exists)
     return session.with_catalog(catalog), notices
 
@@ -81,9 +83,7 @@ def _create_relation(statement: s.CreateRelation, session: Session) -> Analysis:
     definition = define_source(statement, _surroundings(session))
     if isinstance(definition, SourceDefinition):
         check_computed(definition, statement, session)
-    session, notices = _put(
-        session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists
-    )
+    session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
     return Analysis(session, notices=(*definition.options.notices, *notices), definition=definition)
 
 
@@ -110,9 +110,7 @@ def _create_sink(statement: s.CreateSink, session: Session) -> Analysis:
         plan = _plan_into(session, statement.query, definition, (), "sink")
         reads = tuple(dict.fromkeys((*definition.depends_on, *_keys(session, plan))))
         definition = replace(definition, depends_on=reads, columns=definition.columns or _columns(plan))
-    session, notices = _put(
-        session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists
-    )
+    session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
     if plan is None:
         return Analysis(session, notices=(*definition.options.notices, *notices), definition=definition)
     session = session.with_job(statement.name.text)
@@ -149,9 +147,7 @@ def _create_view(statement: s.CreateView, session: Session) -> Analysis:
         depends_on=_keys(session, plan),
         text=canonical_text(statement),
     )
-    session, notices = _put(
-        session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists
-    )
+    session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
     return Analysis(session, (plan,), _notices(plan, notices), definition)
 
 
@@ -178,27 +174,23 @@ def _create_materialized(statement: s.CreateMaterializedView, session: Session) 
         depends_on=_keys(session, plan),
         text=canonical_text(statement),
     )
-    session, notices = _put(
-        session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists
+    session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
+    return Analysis(
+        session.with_job(statement.name.text), (plan,), _notices(plan, options.notices, notices), definition
     )
-    return Analysis(session.with_job(statement.name.text), (plan,), _notices(plan, options.notices, notices), definition)
 
 
 @_analyze.register
 def _create_function(statement: s.CreateFunction, session: Session) -> Analysis:
     definition = define_function(statement)
-    session, notices = _put(
-        session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists
-    )
+    session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
     return Analysis(session, notices=notices, definition=definition)
 
 
 @_analyze.register
 def _create_secret(statement: s.CreateSecret, session: Session) -> Analysis:
     definition = define_secret(statement)
-    session, notices = _put(
-        session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists
-    )
+    session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
     return Analysis(session, notices=notices, definition=definition)
 
 
@@ -371,7 +363,9 @@ def _check_job(name: s.Name, session: Session) -> None:
     raise ResolutionError(
         "UNKNOWN_JOB",
         f'there is no job "{name}"',
-        hint=f'did you mean "{near}"?' if near else "a view's job has the view's name, that of INSERT INTO k is insert_k",
+        hint=f'did you mean "{near}"?'
+        if near
+        else "a view's job has the view's name, that of INSERT INTO k is insert_k",
         span=name.span,
     )
 
@@ -404,4 +398,3 @@ def _set(statement: s.SetSetting, session: Session) -> Analysis:
 def _reset(statement: s.ResetSetting, session: Session) -> Analysis:
     key = setting_key(statement.key, statement.key_span) if statement.key is not None else None
     return Analysis(session.without_setting(key))
-

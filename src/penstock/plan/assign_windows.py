@@ -10,9 +10,9 @@ from sqlglot import exp
 from penstock.errors import ResolutionError
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.event_times import window_time
+from penstock.plan.leaves import as_leaf
 from penstock.plan.nodes import WindowAssign
 from penstock.plan.relation import WINDOW_COLUMN, WINDOW_END_COLUMN, WINDOW_TYPE, EventTime, Field
-from penstock.plan.leaves import as_leaf
 from penstock.plan.scope import Scope, field_tree
 from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, subquery
 from penstock.plan.windows import WindowSpec, spark_window, window_spec
@@ -78,9 +78,7 @@ def _check_names(relation: Relation, leaf: Leaf, item: WindowTable) -> None:
 def _tree(relation: Relation, leaf: Leaf, kept: list[Field], time: exp.Expr, spec: WindowSpec) -> exp.Select:
     """The input with its hidden window; the visible bounds are read from it wherever they are used."""
     _, source = as_leaf(relation, leaf.alias)
-    columns: list[exp.Expr] = [
-        aliased(field_tree(entry, leaf.alias, leaf.window_end), entry.name) for entry in kept
-    ]
+    columns: list[exp.Expr] = [aliased(field_tree(entry, leaf.alias, leaf.window_end), entry.name) for entry in kept]
     if relation.open:
         columns = [exp.Column(this=exp.Star(), table=identifier(leaf.alias))]
     windowed = select([*columns, aliased(spark_window(spec, time), WINDOW_COLUMN)], source)
@@ -96,7 +94,9 @@ def _cumulate(windowed: exp.Select, kept: list[Field], time: exp.Expr, spec: Win
     start = call("unix_micros", dot(window.copy(), "start"))
     into = exp.Paren(this=exp.Sub(this=call("unix_micros", column("__time", inner)), expression=start.copy()))
     steps = exp.Paren(this=exp.Sub(this=into, expression=call("pmod", into.copy(), number(spec.step_us))))
-    first = call("timestamp_micros", exp.Add(this=exp.Add(this=start, expression=steps), expression=number(spec.step_us)))
+    first = call(
+        "timestamp_micros", exp.Add(this=exp.Add(this=start, expression=steps), expression=number(spec.step_us))
+    )
     step = exp.Interval(this=exp.Literal.string(str(spec.step_us)), unit=exp.var("MICROSECOND"))
     ends = call("explode", call("sequence", first, dot(window.copy(), "end"), step))
     columns: list[exp.Expr] = [column(entry.name, inner) for entry in kept]

@@ -32,9 +32,7 @@ def check_computed(definition: SourceDefinition, statement: CreateRelation, sess
 def bind_computed(definition: SourceDefinition, tree: exp.Expr, session: Session) -> tuple[exp.Expr, SqlType | None]:
     """The Spark tree and the type of a computed column over the other columns of its source."""
     fields = tuple(
-        Field(entry.name, entry.type, nullable=entry.nullable)
-        for entry in definition.columns
-        if entry.computed is None
+        Field(entry.name, entry.type, nullable=entry.nullable) for entry in definition.columns if entry.computed is None
     )
     scope = Scope(leaves=[Leaf(definition.name.text, fields)])
 
@@ -48,6 +46,4 @@ def bind_computed(definition: SourceDefinition, tree: exp.Expr, session: Session
 
 def _no_subquery(tree: exp.Expr, scope: Scope) -> exp.Expr:
     del scope
-    raise ResolutionError(
-        "INVALID_DEFINITION", "a computed column cannot hold a subquery", span=span_of(tree)
-    )
+    raise ResolutionError("INVALID_DEFINITION", "a computed column cannot hold a subquery", span=span_of(tree))

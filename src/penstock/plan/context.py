@@ -54,7 +54,7 @@ class Relation:
 
 
 class EventTimeWantedError(Exception):
-    """A window stands over a column of a stream that declares no event time: plan again with that column as its event time."""
+    """A window stands over a column of a stream that declares no event time: plan again with that column as it."""
 
     def __init__(self, relation: str, column: str) -> None:
         super().__init__(relation, column)

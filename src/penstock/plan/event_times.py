@@ -116,7 +116,7 @@ def _not_event_time(found: Resolved, node: Node, span: Span | None) -> Resolutio
     elif known:
         hint = f'the event time of "{alias}" is "{known[0]}"'
     else:
-        hint = f'declare it in the stream with WATERMARK FOR {found.field.name}, and select it in every subquery'
+        hint = f"declare it in the stream with WATERMARK FOR {found.field.name}, and select it in every subquery"
     return ResolutionError(
         "MISSING_EVENT_TIME",
         f'column "{found.field.name}" is not the event time of "{alias}"',

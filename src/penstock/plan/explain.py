@@ -35,12 +35,13 @@ def plan_text(plan: LogicalPlan) -> str:
     lines.append("")
     lines.append(f"changes     {_MODES[plan.mode]}{_key(plan)}")
     lines.append(f"runs        {'once, over bounded input' if plan.bounded else 'continuously, until it is stopped'}")
-    for scan in plan.scans():
-        if scan.event_time is not None and not scan.bounded:
-            lines.append(f"event time  {scan.relation}.{describe_event_time(scan.event_time)}")
+    lines += [
+        f"event time  {scan.relation}.{describe_event_time(scan.event_time)}"
+        for scan in plan.scans()
+        if scan.event_time is not None and not scan.bounded
+    ]
     lines.append(f"columns     {_columns(plan)}")
-    for state in _states(plan):
-        lines.append(f"state       {state}")
+    lines += [f"state       {state}" for state in _states(plan)]
     lines += [f"note        {text}" for text in plan.warnings]
     return "\n".join(lines)
 

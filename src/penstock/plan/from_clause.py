@@ -90,7 +90,7 @@ def _item(context: PlanContext, item: exp.Expr, scope: Scope) -> tuple[Relation,
         relation = read_table(context, item, alias)
     elif isinstance(item, WindowTable):
         relation = _window_table(context, item, scope)
-    elif isinstance(item, exp.Subquery) or isinstance(item, exp.Query):
+    elif isinstance(item, exp.Subquery | exp.Query):
         context.depth += 1
         inner = item.this if isinstance(item, exp.Subquery) else item
         relation = context.bind_query(context, inner, scope.outer, None)
@@ -254,7 +254,9 @@ def _kind(join: exp.Join) -> str:
         return str(join.kind).lower()
     if join.side:
         return str(join.side).lower()
-    if join.kind == "CROSS" or (join.args.get("on") is None and not join.args.get("using") and join.method != "NATURAL"):
+    if join.kind == "CROSS" or (
+        join.args.get("on") is None and not join.args.get("using") and join.method != "NATURAL"
+    ):
         return "cross"
     return "inner"
 
@@ -294,7 +296,9 @@ def _using(
         second = column(others[0].name, right.alias)
         equal = exp.EQ(this=first, expression=second)
         condition = equal if condition is None else exp.And(this=condition, expression=equal)
-        shown = {"RIGHT": second, "FULL": exp.Coalesce(this=first.copy(), expressions=[second.copy()])}.get(join.side, first)
+        shown = {"RIGHT": second, "FULL": exp.Coalesce(this=first.copy(), expressions=[second.copy()])}.get(
+            join.side, first
+        )
         shown = shown.copy()
         shown.meta["penstock_type"] = owners[0][1].type
         merged[name.casefold()] = shown
@@ -317,9 +321,7 @@ def _refuse_method(join: exp.Join) -> None:
         error.mode = "retract"
         raise error
     if join.method != "NATURAL":
-        raise UnsupportedError(
-            "UNSUPPORTED_CLAUSE", f"{join.method} JOIN has no meaning here", span=span_of(join.this)
-        )
+        raise UnsupportedError("UNSUPPORTED_CLAUSE", f"{join.method} JOIN has no meaning here", span=span_of(join.this))
 
 
 def _check_system_time(
@@ -356,4 +358,3 @@ def _is_processing_time(node: exp.Expr, scope: Scope) -> bool:
             return same_name(node.name, "proc_time", quoted=False) or "proc" in node.name.casefold()
         return found.field.processing_time
     return False
-

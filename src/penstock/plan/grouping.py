@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.event_times import window_time
-from penstock.plan.expressions import ExpressionBinder, WindowBinding
 from penstock.plan.nodes import Aggregate, Node
 from penstock.plan.relation import WINDOW_COLUMN, Mode, State
 from penstock.plan.rules.group_by_references import alias_of
 from penstock.plan.trees import aggregate_text, column, nondeterministic_call, nondeterministic_name, own_nodes
+from penstock.plan.window_calls import WindowBinding
 from penstock.plan.windows import refuse_session_changes, spark_window, window_spec
 from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall, WindowPart
@@ -23,6 +23,7 @@ from penstock.sql.statements import Emit
 if TYPE_CHECKING:
     from penstock.errors import Span
     from penstock.plan.context import PlanContext
+    from penstock.plan.expressions import ExpressionBinder
     from penstock.plan.from_clause import Bound
     from penstock.plan.scope import Scope
 
@@ -216,10 +217,12 @@ def _window(context: PlanContext, keys: list[exp.Expr], bound: Bound, scope: Sco
         return None
     first_key, first = found[0]
     for key, other in found[1:]:
-        if other.spec != first.spec or (other.tree != first.tree and (first.written is not None or other.written is not None)):
+        if other.spec != first.spec or (
+            other.tree != first.tree and (first.written is not None or other.written is not None)
+        ):
             raise ResolutionError(
                 "MULTIPLE_WINDOWS",
-                f"one GROUP BY has two windows, {first.spec} by {format_tree(first_key)} and {other.spec} by {format_tree(key)}",
+                f"one GROUP BY has two windows, {format_tree(first_key)} and {format_tree(key)}",
                 hint="group by one window and join or union the results",
                 span=span_of(key),
             )

@@ -20,31 +20,29 @@ _BOOLEAN_NODES = (
     exp.Exists,
     exp.Is,
 )
+_TRANSPARENT = (exp.Paren, exp.Neg, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.Alias, exp.Distinct)
+_FIXED: tuple[tuple[tuple[type[exp.Expr], ...], SqlType], ...] = (
+    ((exp.Boolean, exp.All, exp.Any, *_BOOLEAN_NODES), BOOLEAN),
+    ((exp.Interval,), INTERVAL),
+    ((exp.DPipe, exp.Trim, exp.Substring, exp.Overlay), STRING),
+    ((exp.CurrentTimestamp, exp.Localtimestamp, exp.AtTimeZone), TIMESTAMP),
+    ((exp.CurrentDate,), DATE),
+    ((exp.StrPosition,), INT),
+)
 _RANK = ["TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "FLOAT", "DOUBLE"]
 
 
 def infer(node: exp.Expr) -> SqlType | None:
     """The type of a bound node from the types of its parts."""
+    for kinds, sql_type in _FIXED:
+        if isinstance(node, kinds):
+            return sql_type
     if isinstance(node, exp.Literal):
         return _literal(node)
-    if isinstance(node, exp.Boolean | exp.All | exp.Any):
-        return BOOLEAN
-    if isinstance(node, _BOOLEAN_NODES):
-        return BOOLEAN
-    if isinstance(node, exp.Interval):
-        return INTERVAL
-    if isinstance(node, exp.Paren | exp.Neg | exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.Alias | exp.Distinct):
-        return type_of(_first(node)) if _first(node) is not None else None
+    if isinstance(node, _TRANSPARENT):
+        return type_of(_first(node))
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.IntDiv):
         return _arithmetic(node)
-    if isinstance(node, exp.DPipe | exp.JSONExtractScalar | exp.JSONExtract | exp.Trim | exp.Substring | exp.Overlay):
-        return STRING
-    if isinstance(node, exp.CurrentTimestamp | exp.Localtimestamp | exp.AtTimeZone):
-        return TIMESTAMP
-    if isinstance(node, exp.CurrentDate):
-        return DATE
-    if isinstance(node, exp.StrPosition):
-        return INT
     if isinstance(node, exp.Case):
         return _common([branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default")])
     if isinstance(node, exp.If):

@@ -104,7 +104,11 @@ def _check_keys(request: JoinRequest) -> None:
 
 def _dimension(left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp.Expr | None]:
     stream = right if left.node.bounded else left
-    if request.kind == "full" or (request.kind == "left" and stream is right) or (request.kind == "right" and stream is left):
+    if (
+        request.kind == "full"
+        or (request.kind == "left" and stream is right)
+        or (request.kind == "right" and stream is left)
+    ):
         raise _updating(
             f"a {request.kind} join that keeps the rows of a bounded table beside a stream changes over time",
             "keep the rows of the stream instead: put the stream on the other side, or use an inner join",
@@ -141,7 +145,7 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
         raise UnsupportedError(
             "UNBOUNDED_CROSS_JOIN",
             "a join of two streams needs an equality between them",
-            hint="add one to the ON clause, for example a.key = b.key; a window or time bound alone does not tell rows apart",
+            hint="add one to the ON clause, for example a.key = b.key; a time bound alone does not tell rows apart",
             span=request.span,
         )
     bounds = time_bounds(request.conjuncts, left.times, right.times)
@@ -151,7 +155,7 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
         missing = "one bound" if bounds != TimeBounds() else "a bound"
         raise _updating(
             f"a {request.kind} join of two streams without {missing} on their event times changes over time",
-            "add a bound on both event times, such as a.ts BETWEEN b.ts - INTERVAL '1' HOUR AND b.ts + INTERVAL '1' HOUR",
+            "bound both event times, such as a.ts BETWEEN b.ts - INTERVAL '1' HOUR AND b.ts + INTERVAL '1' HOUR",
             request.span,
         )
     context.warn(
@@ -178,7 +182,9 @@ def _window_join(left: Side, right: Side, request: JoinRequest) -> tuple[Join, e
                     hint="join relations of the same window",
                     span=span_of(used[0]) or request.span,
                 )
-            rest = [c for c in conjuncts_of(request.condition) if c not in used] if request.condition is not None else []
+            rest = (
+                [c for c in conjuncts_of(request.condition) if c not in used] if request.condition is not None else []
+            )
             same = exp.EQ(this=column(WINDOW_COLUMN, first), expression=column(WINDOW_COLUMN, second))
             spec = left.windows[first]
             state = State("the rows of open windows of both sides", "dropped when the window closes")
@@ -192,8 +198,8 @@ def _window_join(left: Side, right: Side, request: JoinRequest) -> tuple[Join, e
 
 
 def _interval(left: Side, right: Side, request: JoinRequest, bounds: TimeBounds) -> tuple[Join, exp.Expr | None]:
-    first = ".".join(sorted(left.times)[0])
-    second = ".".join(sorted(right.times)[0])
+    first = ".".join(min(left.times))
+    second = ".".join(min(right.times))
     low, high = bounds.low_us or 0, bounds.high_us or 0
     if low > high:
         raise ResolutionError(
@@ -202,7 +208,9 @@ def _interval(left: Side, right: Side, request: JoinRequest, bounds: TimeBounds)
             span=request.span,
         )
     kept = duration_words(max(abs(low), abs(high)))
-    state = State("rows of both sides that may still match", f"rows older than the bound ({kept}) and the watermark are dropped")
+    state = State(
+        "rows of both sides that may still match", f"rows older than the bound ({kept}) and the watermark are dropped"
+    )
     on = request.condition if request.condition is not None else _and(request.conjuncts)
     node = _node(
         left, right, request,

@@ -65,14 +65,16 @@ def plan_output(
         connector=connector,
     )
     warnings = list(context.warnings)
-    for inner in LogicalPlan(root, relation.tree, None).nodes():
-        if inner.state is not None and inner.state.bound is None and "group" in inner.state.keeps:
-            warnings.append(f"state grows for ever: {inner.state.keeps}; bound it with state_ttl or a window")
+    warnings += [
+        f"state grows for ever: {inner.state.keeps}; bound it with state_ttl or a window"
+        for inner in LogicalPlan(root, relation.tree, None).nodes()
+        if inner.state is not None and inner.state.bound is None and "group" in inner.state.keeps
+    ]
     return LogicalPlan(
         root,
         relation.tree,
         query.emit,
-        tuple([*context.notices, *warnings]),
+        (*context.notices, *warnings),
         tuple(context.depends_on),
         tuple(context.functions),
     )
@@ -190,11 +192,7 @@ def _targets(sink: SinkDefinition, columns: tuple[Name, ...]) -> list[tuple[str,
         return [(entry.name, entry.type) for entry in sink.columns]
     found: list[tuple[str, SqlType | None]] = []
     for name in columns:
-        match = [
-            entry
-            for entry in sink.columns
-            if same_name(entry.name, name.text, quoted=name.quoted)
-        ]
+        match = [entry for entry in sink.columns if same_name(entry.name, name.text, quoted=name.quoted)]
         if not match:
             near = nearest(name.text, [entry.name for entry in sink.columns])
             raise ResolutionError(
@@ -205,4 +203,3 @@ def _targets(sink: SinkDefinition, columns: tuple[Name, ...]) -> list[tuple[str,
             )
         found.append((match[0].name, match[0].type))
     return found
-

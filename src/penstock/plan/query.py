@@ -32,7 +32,9 @@ def bind_query(context: PlanContext, tree: exp.Expr, outer: Scope | None, limit:
         relation = bind_query(context, tree.this, outer, limit)
         if any(tree.args.get(key) for key in ("order", "limit", "offset")):
             inner = "__inner"
-            relation.tree = select([column(entry.name, inner) for entry in relation.fields], subquery(relation.tree, inner))
+            relation.tree = select(
+                [column(entry.name, inner) for entry in relation.fields], subquery(relation.tree, inner)
+            )
             return plan_modifiers(context, tree, relation, None, None)
         return relation
     if isinstance(tree, exp.SetOperation):
@@ -46,7 +48,7 @@ def bind_query(context: PlanContext, tree: exp.Expr, outer: Scope | None, limit:
 
 
 def plan_query(make: Callable[[], PlanContext], tree: exp.Query) -> tuple[Relation, PlanContext]:
-    """Plans a query with a fresh context, again where a window asks for an event time that a stream does not declare."""
+    """Plans a query with a fresh context, and again where a window asks for an event time that no stream declares."""
     assumed: dict[str, str] = {}
     while True:
         context = make()
@@ -58,7 +60,8 @@ def plan_query(make: Callable[[], PlanContext], tree: exp.Query) -> tuple[Relati
             if other is not None:
                 raise ResolutionError(
                     "MISSING_EVENT_TIME",
-                    f'stream "{wanted.relation}" declares no event time, and windows stand on both "{other}" and "{wanted.column}"',
+                    f'stream "{wanted.relation}" declares no event time, '
+                    f'and windows stand on both "{other}" and "{wanted.column}"',
                     hint="declare one of them with WATERMARK FOR",
                     span=span_of(tree),
                 ) from None

@@ -15,19 +15,20 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.errors import NotYetError
+from penstock.plan.block import Block, Item
 from penstock.plan.context import RankLimit, Relation
-from penstock.plan.expressions import WindowBinding
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.nodes import Node, TopN
+from penstock.plan.projection import select_tree
 from penstock.plan.relation import WINDOW_COLUMN, WINDOW_TYPE, EventTime, Field, Mode, State
 from penstock.plan.scope import same_name, window_bound
 from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, subquery
+from penstock.plan.window_calls import WindowBinding
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
 from penstock.types import INT
 
 if TYPE_CHECKING:
-    from penstock.plan.select import Block, Item
     from penstock.plan.windows import WindowSpec
 
 _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {exp.GTE: exp.LTE, exp.GT: exp.LT}
@@ -44,7 +45,9 @@ def ranked_subquery(written: exp.Select) -> RankLimit | None:
     if not isinstance(inner, exp.Subquery) or not isinstance(inner.this, exp.Select):
         return None
     ranked = [
-        item.alias for item in inner.this.expressions if isinstance(item, exp.Alias) and isinstance(item.this, exp.Window)
+        item.alias
+        for item in inner.this.expressions
+        if isinstance(item, exp.Alias) and isinstance(item.this, exp.Window)
     ]
     for conjunct in conjuncts_of(where.this):
         for name in ranked:
@@ -113,18 +116,13 @@ def _bound(key: exp.Expr, binding: WindowBinding) -> bool:
 def _relation(
     block: Block, node: Node, binding: WindowBinding, over: Item, keys: list[exp.Expr], order: exp.Order, limit: int
 ) -> Relation:
-    from penstock.plan.select import Item as ItemType
-    from penstock.plan.select import _tree as select_tree
-
     shown = [item for item in block.items if item is not over]
-    extra = [ItemType(Field(f"__p{i}", None), key, "") for i, key in enumerate(keys)]
-    extra += [ItemType(Field(f"__o{i}", None), entry.this, "") for i, entry in enumerate(order.expressions)]
-    extra.append(ItemType(Field(WINDOW_COLUMN, WINDOW_TYPE), binding.tree.copy(), ""))
+    extra = [Item(Field(f"__p{i}", None), key, "") for i, key in enumerate(keys)]
+    extra += [Item(Field(f"__o{i}", None), entry.this, "") for i, entry in enumerate(order.expressions)]
+    extra.append(Item(Field(WINDOW_COLUMN, WINDOW_TYPE), binding.tree.copy(), ""))
     base = select_tree(block, [*shown, *extra])
     tree = _top_tree(base, shown, over, order, len(keys), limit)
-    fields = tuple(
-        Field(over.field.name, INT, nullable=False) if item is over else item.field for item in block.items
-    )
+    fields = tuple(Field(over.field.name, INT, nullable=False) if item is over else item.field for item in block.items)
     fields += (Field(WINDOW_COLUMN, WINDOW_TYPE, hidden=True, window=True, nullable=False),)
     delay = block.node.event_time.delay_us if block.node.event_time else 0
     written = block.binder.over[0]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Literal
 
-from penstock.types import Field as StructField
 from penstock.types import TIMESTAMP, SqlType
+from penstock.types import Field as StructField
 
 # Columns of our own inside generated text; users cannot write a name that begins like this.
 HIDDEN_PREFIX: Final = "__"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.catalog.model import (
-    DimensionDefinition,
     MaterializedViewDefinition,
     SinkDefinition,
     SourceDefinition,
@@ -205,9 +204,7 @@ def _versioned(name: str, table: exp.Table) -> NotYetError:
     )
 
 
-def _bounded(
-    context: PlanContext, name: str, kind: str, columns: tuple[ColumnDefinition, ...], alias: str
-) -> Relation:
+def _bounded(context: PlanContext, name: str, kind: str, columns: tuple[ColumnDefinition, ...], alias: str) -> Relation:
     fields = tuple(
         Field(entry.name, entry.type, nullable=entry.nullable, qualifier=alias, source=(name, entry.name))
         for entry in columns

@@ -83,13 +83,14 @@ class Scope:
     def _lookup(self, parts: list[exp.Identifier]) -> Resolved | None:
         scope: Scope | None = self
         while scope is not None:
-            found = scope._here(parts)
+            found = scope.here(parts)
             if found is not None:
                 return found
             scope = scope.outer
         return None
 
-    def _here(self, parts: list[exp.Identifier]) -> Resolved | None:
+    def here(self, parts: list[exp.Identifier]) -> Resolved | None:
+        """The column that a name means among the relations of this SELECT alone."""
         first = parts[0]
         if len(parts) > 1:
             for leaf in self.leaves:
@@ -103,9 +104,7 @@ class Scope:
         if merged is not None and len(parts) == 1:
             inner = merged.copy()
             return Resolved(inner, Field(name, inner.meta.get("penstock_type")), None)
-        matches = [
-            (leaf, entry) for leaf in self.leaves for entry in leaf.matching(name, quoted=bool(first.quoted))
-        ]
+        matches = [(leaf, entry) for leaf in self.leaves for entry in leaf.matching(name, quoted=bool(first.quoted))]
         if len(matches) > 1:
             raise self._ambiguous(first, matches)
         if matches:
@@ -152,7 +151,10 @@ class Scope:
         else:
             hint = "the query has no FROM clause"
         return ResolutionError(
-            "UNKNOWN_COLUMN", f'column "{name}" is not in any relation of the FROM clause', hint=hint, span=span_of(node)
+            "UNKNOWN_COLUMN",
+            f'column "{name}" is not in any relation of the FROM clause',
+            hint=hint,
+            span=span_of(node),
         )
 
 
@@ -164,7 +166,9 @@ def nearest(name: str, names: list[str]) -> str | None:
 
 
 def _parts(node: exp.Column) -> list[exp.Identifier]:
-    return [part for key in ("catalog", "db", "table", "this") if isinstance(part := node.args.get(key), exp.Identifier)]
+    return [
+        part for key in ("catalog", "db", "table", "this") if isinstance(part := node.args.get(key), exp.Identifier)
+    ]
 
 
 def _tree(leaf: Leaf, entry: Field) -> exp.Expr:
@@ -231,4 +235,3 @@ def _no_field(name: str, sql_type: SqlType, part: exp.Identifier) -> ResolutionE
     return ResolutionError(
         "UNKNOWN_COLUMN", f'column "{name}" has no field "{part.name}"', hint=hint, span=span_of(part)
     )
-

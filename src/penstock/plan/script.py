@@ -115,6 +115,8 @@ def _hide(statement: s.Statement) -> Callable[[s.Option], bool]:
     if isinstance(statement, s.SetSetting):
         public = public_setting(statement)
         return lambda _: not public
+    if isinstance(statement, s.CreateSecret):
+        return lambda option: option.key.casefold() != "backend"
     return hide_option(options_of(statement))
 
 

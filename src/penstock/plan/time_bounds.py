@@ -1,6 +1,6 @@
 """Time bounds between two streams: which conjuncts of a join keep both sides close in time.
 
-    o.ts BETWEEN s.ts - INTERVAL '4' HOUR AND s.ts      bounds o.ts - s.ts by -4 hours and 0
+o.ts BETWEEN s.ts - INTERVAL '4' HOUR AND s.ts      bounds o.ts - s.ts by -4 hours and 0
 """
 
 from __future__ import annotations

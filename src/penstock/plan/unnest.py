@@ -69,10 +69,7 @@ def _join(
     leaf = Leaf(table, tuple(fields))
     scope.add(leaf, span_of(item))
     # a join and not LATERAL VIEW: Spark reads lateral views after all joins, and a later join may use these columns
-    if outer:
-        clause = exp.Join(this=relation, side="LEFT", on=exp.true())
-    else:
-        clause = exp.Join(this=relation, kind="CROSS")
+    clause = exp.Join(this=relation, side="LEFT", on=exp.true()) if outer else exp.Join(this=relation, kind="CROSS")
     return LateralJoin(clause, leaf, format_tree(item.this if isinstance(item, exp.Lateral) else item))
 
 

@@ -185,11 +185,12 @@ class _Scan:
 
     def _torn(self, mark: str, here: int) -> tuple[Piece, int]:
         what = {"'": "string", "/*": "comment", '"': "quoted name", "`": "quoted name"}.get(mark, "string")
+        closing = {"/*": "*/"}.get(mark, mark if len(mark) == 1 else "the dollar signs it begins with")
         error = ScriptError(
             "SYNTAX_ERROR",
             f"the {what} that begins here never ends",
-            hint=f"close it with {'*/' if mark == '/*' else mark}",
-            span=self._at(here, len(mark)),
+            hint=f"close it with {closing}",
+            span=self._at(here, 1 if len(mark) == 1 else 2),
         )
         end = len(self.text)
         return Piece(self.start, end, self._invalid(end) or error, torn=True), end

@@ -21,7 +21,6 @@ class WindowCall(exp.Expression, exp.Condition):
     time: the time column (exp.Column), absent in Arroyo's spelling, which means the event time of the input
     size, slide, gap, step, offset: constant durations in microseconds, plain ints, those the kind has
     keys: for SESSION as a relation, the PARTITION BY columns
-    bounds: 'window' when field access `.start`/`.end` is meant to work on it (always true; kept for equality)
 
     TUMBLE has size; HOP slide and size; SESSION gap; CUMULATE step and size; all but SESSION may have offset.
     """
@@ -47,8 +46,10 @@ class WindowCall(exp.Expression, exp.Condition):
 
 
 class WindowPart(exp.Expression, exp.Condition):
-    """A helper over a window: TUMBLE_START, HOP_END, SESSION_ROWTIME, …; `this` is the WindowCall, `part` a plain string:
-    'start' | 'end' | 'rowtime' | 'proctime'."""
+    """A helper over a window: TUMBLE_START, HOP_END, SESSION_ROWTIME, …
+
+    `this` is the WindowCall, `part` a plain string: 'start' | 'end' | 'rowtime' | 'proctime'.
+    """
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "part": True}
 
@@ -61,7 +62,13 @@ class WindowTable(exp.Expression):
     """A window as a relation of the FROM clause: the input (`this`: exp.Table or exp.Subquery) with the columns
     window_start, window_end and window_time added. `window` is the WindowCall; `alias` an exp.TableAlias."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "window": True, "alias": False, "joins": False, "laterals": False}
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "window": True,
+        "alias": False,
+        "joins": False,
+        "laterals": False,
+    }
 
 
 class SystemTime(exp.Expression):

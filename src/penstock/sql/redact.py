@@ -8,6 +8,7 @@ be one is masked. Comments are masked always: people comment out lines with pass
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,6 +20,15 @@ from penstock.sql.tokens import WORDS
 
 # A statement that begins with one of these has no options of its own.
 _OPEN: Final = frozenset({"SELECT", "WITH", "VALUES", "DESCRIBE", "DESC", "DROP", "SHOW", "EXPLAIN", "("})
+
+# What a statement begins with, ours or one we refuse by name.
+FIRST_WORDS: Final = (
+    *("SELECT", "WITH", "VALUES", "CREATE", "DROP", "ALTER", "INSERT", "SET", "RESET", "SHOW", "DESCRIBE", "DESC"),
+    *("EXPLAIN", "EXECUTE", "BEGIN", "END", "PAUSE", "RESUME", "RESTART", "STOP", "ADVANCE", "SUBSCRIBE", "DELETE"),
+    *("UPDATE", "MERGE", "TRUNCATE", "GRANT", "REVOKE", "COMMIT", "ROLLBACK", "START", "CALL", "USE", "LOCK", "CACHE"),
+    *("UNCACHE", "LOAD", "UNLOAD", "ADD", "ANALYZE", "VACUUM", "COPY", "REFRESH", "DECLARE", "FETCH", "CANCEL"),
+    *("RETRY", "PLAN", "COMMENT", "FLUSH", "WAIT", "PREPARE", "TERMINATE", "PRINT", "LATENESS", "AUTO", "APPLY"),
+)
 
 # Words that are no secret wherever they stand. More than the parser's keywords: what users read in our grammar.
 _KNOWN: Final = WORDS.keys() | frozenset(
@@ -106,37 +116,62 @@ def suspects(text: str, start: int, end: int, *, torn: bool = False) -> list[tup
     """What may be secret in a statement that was not understood.
 
     All strings but those of intervals; and, where the statement may have options, every word and number behind the
-    first `=` or string that is no keyword. Of a torn script (a quote is missing somewhere, so that the inside of a
-    string may look like code) every such word from the beginning.
+    first `=` or string that is no keyword. Of SET and CREATE SECRET every such word behind the first, because what
+    should be a string there may have lost its quotes. Of a torn script (a quote is missing somewhere, so that the
+    inside of a string may look like code), and of what begins like no statement, every such word from the beginning.
     """
+    torn = torn or not _begins_statement(text, start, end)
+    reads = not torn and _reads(text, start, end)
     everything = torn
-    closed = torn or not _reads(text, start, end)
-    depth_of_with = False
+    secret_word = None if reads else _secret_word(text, start, end)
+    in_options = False
     found: list[tuple[int, int]] = []
     previous = ""
     for match in _PARTS.finditer(text, start, end):
         kind = "string" if match.lastgroup == "tag" else match.lastgroup
+        word = match.group().upper()
         if kind == "comment":
             found.append((match.start() + 2, match.end()))
             continue
-        word = match.group().upper()
+        if kind == "word" and previous == "WITH":
+            in_options = text[max(match.start() - 20, start) : match.start()].rstrip().endswith("(")
         if kind == "string":
             if torn or previous != "INTERVAL":
                 found.append(match.span())
-            everything = everything or closed
-        elif kind == "equals":
-            everything = everything or closed
-        elif (everything or depth_of_with) and word not in _KNOWN:
+        elif kind != "equals" and (everything or in_options) and word not in _KNOWN:
             found.append(match.span())
-        if kind == "word" and previous == "WITH":
-            depth_of_with = text[match.start() - 1 : match.start()] == "("
+        everything = everything or (not reads and kind in {"string", "equals"}) or word == secret_word
         previous = word
     return found
+
+
+def nearest_statement(word: str) -> str | None:
+    """The first word of a statement most like this one.
+
+    >>> nearest_statement("SELEC"), nearest_statement("hunter2")
+    ('SELECT', None)
+    """
+    found = difflib.get_close_matches(word.upper()[:40], FIRST_WORDS, n=1, cutoff=0.75)
+    return found[0] if found else None
+
+
+def _begins_statement(text: str, start: int, end: int) -> bool:
+    words = first_words(text, start, end, 1)
+    return nearest_statement(words[0]) is not None if words else text.startswith("(", start)
+
+
+def _secret_word(text: str, start: int, end: int) -> str | None:
+    """The word behind which everything may be a value: the SECRET of CREATE SECRET, the key of SET."""
+    words = first_words(text, start, end, 6)
+    if words[:1] == ["SET"]:
+        return words[1] if len(words) > 1 else "SET"
+    return "SECRET" if words[:1] == ["CREATE"] and "SECRET" in words else None
 
 
 def _reads(text: str, start: int, end: int) -> bool:
     """Whether the statement only reads, so that its words are names and not values."""
     words = first_words(text, start, end, 3)
+    words[:1] = [nearest_statement(word) or word for word in words[:1]]
     while words and words[0] in {"EXPLAIN", "SHOW"} and len(words) > 1:
         if words[0] == "SHOW" and words[1] != "REWRITE":
             return True

@@ -148,7 +148,7 @@ class CreateRelation(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateSink(Statement):
-    """CREATE SINK k [(columns)] [INTO table] [FROM relation | AS SELECT …] WITH (…). `into` is RisingWave's sink into a table."""
+    """CREATE SINK k [(columns)] [INTO table] [FROM relation | AS SELECT …] WITH (…). INTO a table is RisingWave's."""
 
     name: Name
     options: tuple[Option, ...]
@@ -237,7 +237,7 @@ class Drop(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alter(Statement):
-    """ALTER kind name: SET (options), RESET (keys) or RENAME TO name. Other actions are refused by the parser as not there yet."""
+    """ALTER kind name: SET (options), RESET (keys) or RENAME TO name. The parser refuses other actions as not there yet."""
 
     kind: ObjectKind
     name: Name
@@ -303,7 +303,18 @@ class ShowRewrite(Statement):
     statement: Statement
 
 
-ShowKind = Literal["STREAMS", "TABLES", "SOURCES", "VIEWS", "MATERIALIZED VIEWS", "SINKS", "JOBS", "FUNCTIONS", "SECRETS", "SETTINGS"]
+ShowKind = Literal[
+    "STREAMS",
+    "TABLES",
+    "SOURCES",
+    "VIEWS",
+    "MATERIALIZED VIEWS",
+    "SINKS",
+    "JOBS",
+    "FUNCTIONS",
+    "SECRETS",
+    "SETTINGS",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

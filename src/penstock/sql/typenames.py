@@ -76,7 +76,7 @@ def nearest_type(word: str) -> str | None:
     >>> nearest_type("VARCHR")
     'VARCHAR'
     """
-    found = difflib.get_close_matches(word.upper(), [*NAMES, *NESTED], n=1, cutoff=0.6)
+    found = difflib.get_close_matches(word.upper()[:40], [*NAMES, *NESTED], n=1, cutoff=0.6)
     return found[0] if found else None
 
 

@@ -1,7 +1,6 @@
 """Distinct aggregates in the shape that Spark keeps on a stream.
 
     COUNT(DISTINCT user_id)  ->  CAST(SIZE(COLLECT_SET(user_id)) AS BIGINT)
-    SUM(DISTINCT price)      ->  AGGREGATE(COLLECT_SET(price), …)  is not offered: Spark has no exact form for every type
 
 Spark refuses DISTINCT in streaming aggregates; a set of the values of one window and group gives the same count.
 """

@@ -1,8 +1,8 @@
 """Turns DISTINCT ON into a ranked subquery.
 
-    SELECT DISTINCT ON (user_id) user_id, url FROM clicks ORDER BY user_id, ts DESC
-    -> SELECT user_id, url FROM (SELECT user_id, url, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY user_id, ts DESC)
-       AS __qualified_1 FROM clicks) AS __qualified WHERE __qualified_1 = 1
+SELECT DISTINCT ON (user_id) user_id, url FROM clicks ORDER BY user_id, ts DESC
+-> SELECT user_id, url FROM (SELECT user_id, url, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY user_id, ts DESC)
+   AS __qualified_1 FROM clicks) AS __qualified WHERE __qualified_1 = 1
 """
 
 from __future__ import annotations

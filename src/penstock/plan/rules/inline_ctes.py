@@ -36,7 +36,9 @@ def _inline(tree: exp.Expr, outer: dict[str, exp.CTE]) -> exp.Expr:
             name = cte.alias.casefold()
             if name in own:
                 raise ResolutionError(
-                    "DUPLICATE_ALIAS", f'two queries of one WITH clause are called "{cte.alias}"', span=span_of(cte.args["alias"])
+                    "DUPLICATE_ALIAS",
+                    f'two queries of one WITH clause are called "{cte.alias}"',
+                    span=span_of(cte.args["alias"]),
                 )
             own.add(name)
             cte.set("this", _inline(cte.this, visible))
@@ -69,6 +71,8 @@ def _find(name: exp.Identifier, visible: dict[str, exp.CTE]) -> exp.CTE | None:
 def _in_place(table: exp.Table, cte: exp.CTE) -> exp.Subquery:
     alias = table.args.get("alias")
     name = alias.this if isinstance(alias, exp.TableAlias) and alias.this is not None else table.this
-    columns = (alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None) or cte.args["alias"].args.get("columns")
+    columns = (alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None) or cte.args["alias"].args.get(
+        "columns"
+    )
     table_alias = exp.TableAlias(this=name.copy(), columns=[column.copy() for column in columns or []])
     return exp.Subquery(this=cte.this.copy(), alias=table_alias, joins=table.args.get("joins"))

@@ -1,7 +1,7 @@
 """Puts the definitions of a WINDOW clause in the place of their names.
 
-    SELECT sum(x) OVER w FROM t WINDOW w AS (PARTITION BY k ORDER BY ts)
-    -> SELECT sum(x) OVER (PARTITION BY k ORDER BY ts) FROM t
+SELECT sum(x) OVER w FROM t WINDOW w AS (PARTITION BY k ORDER BY ts)
+-> SELECT sum(x) OVER (PARTITION BY k ORDER BY ts) FROM t
 """
 
 from __future__ import annotations

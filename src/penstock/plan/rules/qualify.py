@@ -1,16 +1,24 @@
 """Turns QUALIFY into a filter over a subquery.
 
     SELECT a, b FROM t QUALIFY ROW_NUMBER() OVER (PARTITION BY a ORDER BY b) = 1
-    -> SELECT a, b FROM (SELECT a, b, ROW_NUMBER() OVER (…) AS __qualify_1 FROM t) AS __qualified WHERE __qualify_1 = 1
+    -> SELECT a, b
+       FROM (SELECT a, b, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b) AS __qualified_1 FROM t) AS __qualified
+       WHERE __qualified_1 = 1
+
+The window functions of the condition, and columns it uses that are not selected, are computed inside under names of
+ours, which `*` leaves out.
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
+from penstock.plan.names import output_name
 from penstock.plan.rules.group_by_references import alias_of
+from penstock.plan.scope import same_name
 
 QUALIFIED = "__qualified"
+_OUTSIDE = ("order", "limit", "offset", "distinct")
 
 
 def qualify(tree: exp.Expr) -> exp.Expr:
@@ -27,52 +35,67 @@ def qualify(tree: exp.Expr) -> exp.Expr:
 
 
 def _rewrite(select: exp.Select, clause: exp.Qualify) -> exp.Select:
-    outer_items = [_output(select, position) for position in range(len(select.expressions))]
-    condition = clause.this.copy()
-    for column in list(condition.find_all(exp.Column)):
-        named = alias_of(select, column)
-        if isinstance(named, exp.Window):
-            column.replace(named.copy()) if column is not condition else None
-            if column is condition:
-                condition = named.copy()
-    calls: list[exp.Expr] = []
-    for number, window in enumerate(_windows(condition), start=1):
-        name = f"{QUALIFIED}_{number}"
-        calls.append(exp.alias_(window.copy(), name, quoted=True))
-        reference = exp.column(name, quoted=True)
-        reference.meta.update(window.meta)
-        if window is condition:
-            condition = reference
-        else:
-            window.replace(reference)
     inner = select.copy()
-    inner.set("qualify", None)
-    for modifier in ("order", "limit", "offset", "distinct"):
-        inner.set(modifier, None)
-    inner.set("expressions", [*inner.expressions, *calls])
+    for key in ("qualify", *_OUTSIDE):
+        inner.set(key, None)
+    items, outputs = _named(inner)
+    # wrapped, so that the condition itself can be replaced like any part of it
+    condition = exp.Paren(this=_without_aliases(select, clause.this.copy()))
+    added: list[exp.Expr] = []
+    for node in _moved(condition, items):
+        name = f"{QUALIFIED}_{len(added) + 1}"
+        added.append(exp.alias_(node.copy(), name, quoted=True))
+        reference = exp.column(name, quoted=True)
+        reference.meta.update(node.meta)
+        node.replace(reference)
+    inner.set("expressions", [*items, *added])
     source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(QUALIFIED, quoted=True)))
-    return exp.Select(
-        expressions=outer_items,
-        from_=exp.From(this=source),
-        where=exp.Where(this=condition),
-        **{key: select.args.get(key) for key in ("order", "limit", "offset", "distinct")},
-    )
+    outside = {key: select.args.get(key) for key in _OUTSIDE}
+    where = exp.Where(this=condition.this.copy())
+    return exp.Select(expressions=outputs, from_=exp.From(this=source), where=where, **outside)
 
 
-def _windows(condition: exp.Expr) -> list[exp.Window]:
-    return [node for node in condition.find_all(exp.Window) if node.find_ancestor(exp.Query) is None]
+def _named(inner: exp.Select) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """The SELECT list with a name for every column, and the references to it from outside."""
+    items: list[exp.Expr] = []
+    outputs: list[exp.Expr] = []
+    for position, item in enumerate(inner.expressions):
+        star = isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
+        if star:
+            items.append(item.copy())
+            outputs.append(exp.Star())
+            continue
+        name = item.alias if isinstance(item, exp.Alias) else output_name(item, position)
+        plain = isinstance(item, exp.Alias | exp.Column)
+        items.append(item.copy() if plain else exp.alias_(item.copy(), name, quoted=True))
+        reference = exp.column(name, quoted=True)
+        reference.meta.update(item.meta)
+        outputs.append(reference)
+    return items, outputs
 
 
-def _output(select: exp.Select, position: int) -> exp.Expr:
-    """The outer reference to a column of the inner SELECT list."""
-    item = select.expressions[position]
-    if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-        # the calls added inside must not come out again: the binder leaves out names that begin with our prefix
-        return exp.Star()
-    name = item.alias_or_name or f"_c{position}"
-    if not item.alias_or_name:
-        select.expressions[position] = exp.alias_(item, name, quoted=True)
-        select.set("expressions", select.expressions)
-    reference = exp.column(name, quoted=True)
-    reference.meta.update(item.meta)
-    return reference
+def _without_aliases(select: exp.Select, condition: exp.Expr) -> exp.Expr:
+    """The condition with window functions in place of the output names that stand for them."""
+
+    def replaced(node: exp.Expr) -> exp.Expr:
+        named = alias_of(select, node)
+        return named.copy() if isinstance(named, exp.Window) else node
+
+    return condition.transform(replaced)
+
+
+def _moved(condition: exp.Expr, items: list[exp.Expr]) -> list[exp.Expr]:
+    """What must be computed inside: window functions, and columns that the SELECT list does not give."""
+    windows = list(condition.find_all(exp.Window))
+    selected = [item.alias_or_name for item in items]
+    columns = [
+        column
+        for column in condition.find_all(exp.Column)
+        if column.find_ancestor(exp.Window) is None
+        and (column.args.get("table") is not None or not any(_same(name, column) for name in selected))
+    ]
+    return [*windows, *columns]
+
+
+def _same(name: str, column: exp.Column) -> bool:
+    return same_name(name, column.name, quoted=bool(column.this.quoted))

@@ -59,7 +59,7 @@ def _join(conjunct: exp.Expr) -> exp.Join | None:
     if any(column.args.get("table") is None for column in columns) or condition.find(exp.Query) is not None:
         return None
     source = inner.args["from_"].this
-    return exp.Join(this=source.copy(), side="LEFT", kind="ANTI" if negated else "SEMI", on=condition.copy())
+    return exp.Join(this=source.copy(), kind="ANTI" if negated else "SEMI", on=condition.copy())
 
 
 def _plain(inner: exp.Select) -> bool:

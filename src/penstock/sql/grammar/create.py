@@ -57,6 +57,7 @@ class _Clauses:
     format: Format | None = None
     comment: str | None = None
     partitioned_by: tuple[Name, ...] = ()
+    append_only: bool = False
     seen: set[str] = field(default_factory=set)
 
 
@@ -68,6 +69,8 @@ def create_relation(p: PenstockParser, head: Head, kind: RelationKind) -> Create
     clauses = _Clauses()
     while _clause(p, head, kind, columns, clauses):
         pass
+    if clauses.append_only and not clauses.options:
+        kind = "STREAM"  # a table of RisingWave's own that rows are only added to: our embedded topic
     return CreateRelation(
         kind=kind,
         name=name,
@@ -105,6 +108,7 @@ def _clause(p: PenstockParser, head: Head, kind: str, columns: Columns, found: _
         found.partitioned_by = p.names()
     elif p.word("APPEND"):  # RisingWave's word for what a stream is anyway
         p.expect("ONLY")
+        found.append_only = True
     else:
         return _refused(p, head, kind, first)
     return True

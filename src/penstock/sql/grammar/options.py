@@ -42,7 +42,7 @@ def key(p: PenstockParser) -> str:
         p.fail("the key of an option")
     p.step()
     text = p.taken.text
-    while p.current.token_type in {T.DOT, T.DASH} and p.connected() and p.following.token_type in WORD_TOKENS:
+    while (p.at(T.DOT) or (p.at(T.DASH) and p.connected())) and p.following.token_type in WORD_TOKENS:
         p.step()
         text += p.taken.text + p.current.text
         p.step()

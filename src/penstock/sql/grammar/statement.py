@@ -12,6 +12,7 @@ from penstock.sql.dialects import feldera, spark_pipelines
 from penstock.sql.grammar import create, drop_alter, insert, jobs, settings, show, sink
 from penstock.sql.grammar.refused import refuse_create, refused
 from penstock.sql.parser import PenstockParser
+from penstock.sql.redact import nearest_statement
 from penstock.sql.statements import Statement
 
 T = TokenType
@@ -37,7 +38,11 @@ def _rule(p: PenstockParser) -> Rule:
             spark_pipelines.check_statement(p)
             feldera.check_statement(token)
             refused(p)
-        p.fail("a statement", "a statement begins with CREATE, SELECT, INSERT, EXPLAIN, SHOW, SET …")
+        near = nearest_statement(token.text)
+        p.fail(
+            "a statement",
+            f"did you mean {near}?" if near else "a statement begins with CREATE, SELECT, INSERT, EXPLAIN, SHOW, SET …",
+        )
     return rule
 
 

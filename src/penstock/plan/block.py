@@ -1,0 +1,48 @@
+"""A SELECT while it is planned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.plan.context import PlanContext
+from penstock.plan.expressions import ExpressionBinder
+from penstock.plan.from_clause import Bound
+from penstock.plan.grouping import Grouping
+from penstock.plan.nodes import Node
+from penstock.plan.relation import Field
+from penstock.plan.scope import Scope
+
+if TYPE_CHECKING:
+    from penstock.errors import Span
+
+
+@dataclass(slots=True)
+class Item:
+    """One column of a SELECT list: its output field, its tree in Spark, and its text for EXPLAIN."""
+
+    field: Field
+    tree: exp.Expr
+    text: str
+    place: Span | None = None
+
+
+@dataclass(slots=True)
+class Block:
+    """A SELECT while it is planned."""
+
+    context: PlanContext
+    written: exp.Select
+    scope: Scope
+    binder: ExpressionBinder
+    bound: Bound
+    where: exp.Expr | None = None
+    having: exp.Expr | None = None
+    grouping: Grouping | None = None
+    items: list[Item] = field(default_factory=list)
+
+    @property
+    def node(self) -> Node:
+        return self.bound.node

@@ -1,0 +1,135 @@
+"""Function calls: what a name means, whether it may be used, and what Spark calls it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.catalog.functions import (
+    DENIED,
+    NOT_YET,
+    FunctionInfo,
+    find_function,
+    nearest_function,
+    return_type,
+    spark_call,
+)
+from penstock.errors import NotYetError, ResolutionError, UnsupportedError
+from penstock.plan.trees import call, mark_aggregate, mark_nondeterministic, type_of, typed, unmark_aggregates
+from penstock.sql.format import format_tree
+from penstock.sql.spans import own_span, span_of
+from penstock.types import TIMESTAMP
+
+if TYPE_CHECKING:
+    from penstock.catalog.model import FunctionDefinition
+    from penstock.plan.expressions import ExpressionBinder
+
+
+def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> exp.Expr:
+    """A call of a function: the user's, Spark's or another system's, if it may be used at all."""
+    name = node.name
+    span = own_span(node)
+    user = binder.user_function(name)
+    if user is not None:
+        return _user(binder, node, user)
+    if name.casefold() == "proctime":
+        return mark_nondeterministic(typed(call("current_timestamp"), TIMESTAMP), "PROCTIME")
+    if name.lower() in DENIED:
+        raise UnsupportedError(
+            "FUNCTION_DENIED",
+            f"function {name} is not available: {DENIED[name.lower()]}",
+            hint="a query may use only functions of its rows",
+            span=span,
+        )
+    if name.lower() in NOT_YET:
+        raise NotYetError("CLAUSE_NOT_YET", f"function {name} is not there yet", hint=NOT_YET[name.lower()], span=span)
+    info = find_function(name)
+    if info is None:
+        near = nearest_function(name)
+        hint = f"did you mean {near}?" if near else "see docs/sql/functions.md, or register one with CREATE FUNCTION"
+        raise ResolutionError("UNKNOWN_FUNCTION", f"there is no function {name}", hint=hint, span=span)
+    return _known(binder, node, info)
+
+
+def _known(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) -> exp.Expr:
+    arguments = list(node.expressions)
+    _check_count(node, info, len(arguments))
+    if info.kind == "aggregate":
+        return _aggregate(binder, node, info)
+    bound = [binder.bind(argument) for argument in arguments]
+    types = [type_of(argument) for argument in bound]
+    result = typed(spark_call(node.name, bound, dialect=binder.dialect), return_type(info, types))
+    return result if info.repeatable(len(arguments)) else mark_nondeterministic(result, node.name)
+
+
+def _aggregate(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) -> exp.Expr:
+    if not binder.aggregates_allowed or binder.aggregate_depth:
+        where = "inside another aggregate" if binder.aggregate_depth else "here"
+        raise ResolutionError(
+            "MISPLACED_AGGREGATE",
+            f"aggregate {node.name} cannot stand {where}",
+            hint="use HAVING for conditions on aggregates, or aggregate in a subquery first",
+            span=own_span(node),
+        )
+    binder.aggregate_depth += 1
+    try:
+        bound = [binder.bind(argument) for argument in node.expressions]
+    finally:
+        binder.aggregate_depth -= 1
+    types = [type_of(argument) for argument in bound]
+    result = typed(spark_call(node.name, bound, dialect=binder.dialect), return_type(info, types))
+    return mark_aggregate(result, format_tree(node))
+
+
+def _user(binder: ExpressionBinder, node: exp.Anonymous, user: FunctionDefinition) -> exp.Expr:
+    if user.parameters and len(user.parameters) != len(node.expressions):
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"function {user.name} takes {len(user.parameters)} arguments, not {len(node.expressions)}",
+            span=own_span(node),
+        )
+    if user.aggregate:
+        binder.aggregate_depth += 1
+    bound = [binder.bind(argument) for argument in node.expressions]
+    if user.aggregate:
+        binder.aggregate_depth -= 1
+    result: exp.Expr = typed(call(user.name.text, *bound), user.returns)
+    return mark_aggregate(result, format_tree(node)) if user.aggregate else result
+
+
+def bind_over(binder: ExpressionBinder, node: exp.Window) -> exp.Expr:
+    """A function with OVER; whether a stream can have it is decided by who planned the SELECT."""
+    if binder.aggregate_depth or not binder.aggregates_allowed:
+        raise ResolutionError(
+            "MISPLACED_AGGREGATE",
+            "a window function cannot stand here",
+            hint="compute it in a subquery and filter outside, or use QUALIFY",
+            span=span_of(node),
+        )
+    inner = node.this
+    depth, binder.aggregate_depth = binder.aggregate_depth, 0
+    function = binder.bind(inner)
+    unmark_aggregates(function)
+    arguments: dict[str, object] = {"this": function}
+    for key, value in node.args.items():
+        if key == "this" or value is None:
+            continue
+        if isinstance(value, list):
+            arguments[key] = [binder.bind(item) for item in value]
+        elif isinstance(value, exp.Expr):
+            arguments[key] = binder.bind(value)
+        else:
+            arguments[key] = value
+    binder.aggregate_depth = depth
+    bound = exp.Window(**arguments)
+    binder.over.append(node)
+    bound.meta["penstock_over"] = format_tree(node)
+    return typed(bound, type_of(function))
+
+
+def _check_count(node: exp.Anonymous, info: FunctionInfo, count: int) -> None:
+    if not info.takes(count):
+        raise ResolutionError(
+            "INVALID_ARGUMENT", f"function {node.name} takes {info.arguments()}, not {count}", span=own_span(node)
+        )

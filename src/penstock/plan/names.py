@@ -1,0 +1,22 @@
+"""The name of a column of a SELECT list that has no AS."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from penstock.sql.nodes import WindowCall
+
+
+def output_name(expression: exp.Expr, position: int) -> str:
+    """A column's own name, a call's name in lower case, else its position: `price`, `count`, `_c2`."""
+    if isinstance(expression, exp.Column):
+        return str(expression.name)
+    if isinstance(expression, exp.Dot):
+        return str(expression.expression.name)
+    if isinstance(expression, WindowCall):
+        return "window"
+    if isinstance(expression, exp.Filter | exp.WithinGroup | exp.Window | exp.Paren | exp.Cast | exp.TryCast):
+        return output_name(expression.this, position)
+    if isinstance(expression, exp.Anonymous):
+        return str(expression.name).lower()
+    return f"_c{position}"

@@ -1,0 +1,113 @@
+"""The columns of a SELECT list: bound, named, and marked with what they carry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from penstock.errors import ResolutionError
+from penstock.plan.block import Block, Item
+from penstock.plan.grouping import Grouping
+from penstock.plan.names import output_name
+from penstock.plan.nodes import Node
+from penstock.plan.relation import HIDDEN_PREFIX, WINDOW_PARTS, WINDOW_TYPE, Field, WindowPart
+from penstock.plan.scope import same_name, window_bound
+from penstock.plan.trees import has_aggregate, type_of
+from penstock.sql.format import format_tree
+from penstock.sql.nodes import WindowCall
+from penstock.sql.spans import span_of
+
+
+def plan_select_list(block: Block) -> None:
+    """Adds the columns of a SELECT list to its block."""
+    for written in block.written.expressions:
+        if isinstance(written, exp.Star):
+            _expand(block, None, written)
+        elif isinstance(written, exp.Column) and isinstance(written.this, exp.Star):
+            _expand(block, written.table, written)
+        else:
+            _add_item(block, written)
+    if block.grouping is None and any(has_aggregate(item.tree) for item in block.items):
+        block.grouping = Grouping.whole()
+    seen: dict[str, Item] = {}
+    for item in block.items:
+        other = seen.setdefault(item.field.name.casefold(), item)
+        if other is not item and (block.context.depth or block.context.unique_names):
+            raise ResolutionError(
+                "DUPLICATE_COLUMN",
+                f'two columns of the SELECT list are called "{item.field.name}"',
+                hint="give one of them another name with AS",
+                span=item.place or span_of(item.tree),
+            )
+
+
+def _expand(block: Block, table: str | None, written: exp.Expr) -> None:
+    if block.grouping is not None:
+        raise ResolutionError(
+            "NOT_GROUPED", "* cannot stand in a grouped query", hint="name the grouped columns", span=span_of(written)
+        )
+    leaves = [leaf for leaf in block.scope.leaves if table is None or same_name(leaf.alias, table, quoted=False)]
+    if not leaves:
+        raise ResolutionError("UNKNOWN_RELATION", f'"{table}" is not in the FROM clause', span=span_of(written))
+    excluded = {name.name.casefold() for name in written.args.get("except_") or []}
+    for leaf in leaves:
+        if leaf.open:
+            block.items.append(Item(Field("*", None), exp.Star(), "*"))
+        for entry in leaf.fields:
+            if entry.hidden or entry.name.startswith(HIDDEN_PREFIX) or entry.name.casefold() in excluded:
+                continue
+            reference = exp.Column(
+                this=exp.Identifier(this=entry.name, quoted=True), table=exp.Identifier(this=leaf.alias, quoted=True)
+            )
+            found = block.scope.resolve(reference)
+            block.context.read(found)
+            kept = replace(found.field, qualifier=None, nullable=_nullable(block.node, leaf.alias, found.field))
+            block.items.append(Item(kept, found.tree, entry.name))
+
+
+def _nullable(node: Node, alias: str, entry: Field) -> bool:
+    for known in node.fields:
+        if known.qualifier == alias and known.name == entry.name:
+            return known.nullable
+    return entry.nullable
+
+
+def _add_item(block: Block, written: exp.Expr) -> None:
+    expression = written.this if isinstance(written, exp.Alias) else written
+    tree = block.binder.bind(expression)
+    name = written.alias if isinstance(written, exp.Alias) else output_name(expression, len(block.items))
+    entry = Field(name, type_of(tree))
+    if isinstance(expression, exp.Column):
+        found = block.scope.find(expression)
+        if found is not None and not found.path and found.leaf is not None:
+            nullable = _nullable(block.node, found.leaf.alias, found.field)
+            entry = replace(found.field, name=name, qualifier=None, nullable=nullable)
+        elif found is not None and found.field.window and found.path:
+            entry = Field(name, type_of(tree), part=_part(found.path[-1]))
+    entry = _window_field(block, expression, entry, tree)
+    if name.startswith(HIDDEN_PREFIX) and not name.startswith("__qualified"):
+        raise ResolutionError(
+            "INVALID_DEFINITION",
+            f'the name "{name}" begins with {HIDDEN_PREFIX}, which is kept for our own columns',
+            span=span_of(written),
+        )
+    place = span_of(written.args["alias"]) if isinstance(written, exp.Alias) else span_of(expression)
+    block.items.append(Item(entry, tree, format_tree(expression), place))
+
+
+def _part(name: str) -> WindowPart:
+    return "start" if name.casefold() in ("start", "window_start") else "end"
+
+
+def _window_field(block: Block, expression: exp.Expr, entry: Field, tree: exp.Expr) -> Field:
+    """Marks output columns that are the window itself or one of its bounds, so that the query around can use them."""
+    window = block.binder.window
+    if window is None:
+        return entry
+    if isinstance(expression, WindowCall) or tree == window.tree:
+        return replace(entry, window=True, type=WINDOW_TYPE, part=None)
+    for part in WINDOW_PARTS:
+        if tree == window_bound(window.tree.copy(), part, window.end):
+            return replace(entry, part=part, event_time=part == "time", nullable=False)
+    return entry
