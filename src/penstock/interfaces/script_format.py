@@ -7,23 +7,20 @@ comment inside one has no place to go: it is left out and reported, and whoever 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import OptionError
-from penstock.options import hide_option, setting_key
 from penstock.plan.canonical import canonical_statement
-from penstock.plan.script import options_of
+from penstock.plan.script import hidden_values
 from penstock.secrets import MASK
 from penstock.sql.format import format_statement
 from penstock.sql.lexical import Lines, decode
 from penstock.sql.redact import comments
 from penstock.sql.script import Parsed, parse_script
-from penstock.sql.statements import Option, SetSetting, Statement
 
 if TYPE_CHECKING:
     from penstock.errors import Span
+    from penstock.sql.statements import Statement
 
 _COMMENT: Final = r"--[^\r\n]*|/\*.*?\*/"
 _BETWEEN = re.compile(rf"(?:[\s;\ufeff]|{_COMMENT})*", re.DOTALL)
@@ -69,7 +66,7 @@ def format_script(content: bytes, parsed: list[Parsed]) -> FormattedScript:
         out = _append_comments(out, _comments_between(text, position, first, follows=bool(out)))
         inner, position = _inside(text, first, end)
         lost += inner
-        canonical = format_statement(statement, hide=_hidden(statement))
+        canonical = format_statement(statement, hide=hidden_values(statement))
         hides = hides or MASK in canonical
         out += f"{canonical};"
     out = _append_comments(out, _comments_between(text, position, len(text), follows=bool(out)))
@@ -80,21 +77,6 @@ def says_the_same(formatted: FormattedScript, parsed: list[Parsed]) -> bool:
     """Whether the canonical text is read as the statements it was made from."""
     again = _statements(parse_script(formatted.text))
     return [statement for statement, _ in again] == [statement for statement, _ in _statements(parsed)]
-
-
-def _hidden(statement: Statement) -> Callable[[Option], bool]:
-    """Which values of a statement must not be shown: those of unknown settings, and of options that are not public."""
-    if isinstance(statement, SetSetting):
-        return _unknown_setting
-    return hide_option(options_of(statement))
-
-
-def _unknown_setting(option: Option) -> bool:
-    try:
-        setting_key(option.key)
-    except OptionError:
-        return True
-    return False
 
 
 def _statements(parsed: list[Parsed]) -> list[tuple[Statement, int]]:

@@ -80,7 +80,7 @@ class PlanContext:
     functions: dict[str, None] = field(default_factory=dict)
     notices: dict[str, None] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
-    views: list[str] = field(default_factory=list)
+    views: int = 0  # put in place so far
     depth: int = 0  # 0: the outermost SELECT, whose emission the statement says
 
     def notice(self, text: str) -> None:

@@ -181,6 +181,9 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
     _enter(bound, scope, leaf, relation, item)
     kind = _kind(join)
     condition, merged = _condition(join, left_leaves, leaf, binder)
+    for found in merged.values():
+        for reference in found.find_all(exp.Column):
+            context.read(scope.resolve(reference))
     bound.pending.append(PendingJoin(relation, leaf, tree, kind, condition, join))
     scope.merged.update(merged)
 

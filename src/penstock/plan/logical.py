@@ -22,6 +22,7 @@ class LogicalPlan:
     warnings: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
+    reads: tuple[tuple[str, tuple[str, ...]], ...] = ()  # of each source, the columns that are needed
 
     @property
     def mode(self) -> Mode:

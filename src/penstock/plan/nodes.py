@@ -62,7 +62,6 @@ class Scan(Node):
     kind: Literal["stream", "table", "dimension", "materialized view", "system table", "unknown"]
     alias: str
     connector: str | None = None
-    columns_read: tuple[str, ...] = ()
 
     def details(self) -> dict[str, str]:
         found = {"relation": self.relation, "kind": self.kind}

@@ -77,7 +77,17 @@ def plan_output(
         (*context.notices, *warnings),
         tuple(context.depends_on),
         tuple(context.functions),
+        _reads(root, context),
     )
+
+
+def _reads(root: Output, context: PlanContext) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The columns of each source that the query needs, in the order of the source."""
+    found: dict[str, tuple[str, ...]] = {}
+    for scan in LogicalPlan(root, exp.Select(), None).scans():
+        needed = context.reads.get(scan.relation, set())
+        found[scan.relation] = tuple(entry.name for entry in scan.fields if entry.name in needed)
+    return tuple(found.items())
 
 
 def _plan(session: Session, query: Query, *, continuous: bool, stored: bool) -> tuple[Relation, PlanContext]:

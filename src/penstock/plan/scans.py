@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
@@ -14,11 +14,12 @@ from penstock.catalog.model import (
     ViewDefinition,
 )
 from penstock.catalog.system import SYSTEM_TABLES
-from penstock.errors import NotYetError, ResolutionError
+from penstock.errors import NotYetError, ResolutionError, ScriptError
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.event_times import default_event_time
 from penstock.plan.nodes import Scan
 from penstock.plan.relation import WINDOW_END_COLUMN, EventTime, Field, Mode
+from penstock.plan.rules.order import apply_rules
 from penstock.plan.scope import field_tree, nearest
 from penstock.plan.trees import aliased, column, identifier, select, subquery
 from penstock.sql.nodes import SystemTime
@@ -28,6 +29,8 @@ from penstock.sql.statements import Name
 if TYPE_CHECKING:
     from penstock.catalog.model import ColumnDefinition, SystemTable
     from penstock.errors import Span
+
+MAX_VIEWS: Final = 500
 
 
 def read_table(context: PlanContext, table: exp.Table, alias: str) -> Relation:
@@ -130,15 +133,18 @@ def _is_proctime(entry: ColumnDefinition) -> bool:
 
 
 def _view(context: PlanContext, definition: ViewDefinition, span: Span | None) -> Relation:
-    if len(context.views) > 64:
-        raise ResolutionError("DEPENDENCY_CYCLE", f'view "{definition.name}" is built on itself', span=span)
-    context.views.append(definition.name.text)
+    context.views += 1
+    if context.views > MAX_VIEWS:
+        # a view used twice in a view used twice … doubles with every step
+        raise ScriptError(
+            "STATEMENT_TOO_DEEP",
+            f"the query stands on more than {MAX_VIEWS} views, each counted as often as it is used",
+            hint=f'make "{definition.name}" or one below it a materialized view',
+            span=span,
+        )
     context.depth += 1
-    try:
-        relation = context.bind_query(context, definition.query.tree, None, None)
-    finally:
-        context.views.pop()
-        context.depth -= 1
+    relation = context.bind_query(context, apply_rules(definition.query.tree), None, None)
+    context.depth -= 1
     names = [entry.name for entry in definition.columns]
     return renamed(relation, names) if names else relation
 

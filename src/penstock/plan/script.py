@@ -63,7 +63,7 @@ def report_statement(parsed: Parsed, session: Session) -> tuple[StatementReport,
     source = parsed.source.revealing(_public_spans(statement))
     try:
         shown = canonical_statement(statement)
-        canonical = format_statement(shown, hide=_hide(shown))
+        canonical = format_statement(shown, hide=hidden_values(shown))
         analysis = analyze(statement, session)
     except PenstockError as error:
         told = error.mode if isinstance(error, NotYetError) else None
@@ -110,7 +110,7 @@ def options_of(statement: s.Statement) -> tuple[s.Option, ...]:
     return found + (clause.options if isinstance(clause, s.Format) else ())
 
 
-def _hide(statement: s.Statement) -> Callable[[s.Option], bool]:
+def hidden_values(statement: s.Statement) -> Callable[[s.Option], bool]:
     """Which option values of a statement are not shown."""
     if isinstance(statement, s.SetSetting):
         public = public_setting(statement)
@@ -136,4 +136,5 @@ def public_setting(statement: s.SetSetting) -> bool:
         key = setting_key(statement.key)
     except PenstockError:
         return False
-    return not any(spec.key == key and spec.secret for spec in SETTINGS)
+    spec = next(spec for spec in SETTINGS if spec.key == key)
+    return not spec.secret and not spec.kind.sensitive(statement.value.reveal())

@@ -340,6 +340,8 @@ class ExpressionGrammar(TypeGrammar, Reader):
             if [token.token_type for token in arrow] != [T.R_PAREN, T.ARROW] or not tokens:
                 return None
             body += 2
+            if len(tokens) == 1 and not self._mentions(tokens[0].text, body):
+                return None
         else:
             return None
         self._advance(body - index)

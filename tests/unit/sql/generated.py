@@ -35,11 +35,11 @@ def _bigger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         ).map(" ".join),
         st.tuples(st.sampled_from(["NOT ", "-", "+", "~"]), inner.map(lambda text: f"({text})")).map("".join),
         st.tuples(maybe, st.sampled_from([" IS NULL", " IS NOT NULL", " IS TRUE", "::INT", "[1]"])).map(
-            lambda parts: f"({parts[0]}){parts[1]}"
+            lambda parts: f"(({parts[0]}){parts[1]})"
         ),
-        pair.map(lambda parts: f"({parts[0]}) IN ({parts[1]}, 1)"),
-        pair.map(lambda parts: f"({parts[0]}) NOT BETWEEN ({parts[1]}) AND 5"),
-        pair.map(lambda parts: f"({parts[0]}) NOT LIKE ({parts[1]})"),
+        pair.map(lambda parts: f"(({parts[0]}) IN ({parts[1]}, 1))"),
+        pair.map(lambda parts: f"(({parts[0]}) NOT BETWEEN ({parts[1]}) AND 5)"),
+        pair.map(lambda parts: f"(({parts[0]}) NOT LIKE ({parts[1]}))"),
         pair.map(lambda parts: f"CASE WHEN {parts[0]} THEN {parts[1]} ELSE 0 END"),
         pair.map(lambda parts: f"COALESCE({parts[0]}, {parts[1]})"),
         pair.map(lambda parts: f"SUBSTRING(({parts[0]}) FROM ({parts[1]}))"),

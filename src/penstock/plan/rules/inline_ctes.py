@@ -8,19 +8,52 @@ Spark's own checks of streaming queries do not look inside WITH, so no WITH ever
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
 from sqlglot import exp
 
-from penstock.errors import ResolutionError, UnsupportedError
+from penstock.errors import ResolutionError, ScriptError, UnsupportedError
 from penstock.plan.scope import same_name
 from penstock.sql.spans import span_of
+
+# A query used twice in a query used twice … doubles with every step, and every level costs depth.
+MAX_COPIES: Final = 1_000
+MAX_LEVELS: Final = 40
+
+
+@dataclass(slots=True)
+class _Common:
+    """A query of a WITH clause, and what putting it in place costs: copies of it and of those inside, and levels."""
+
+    cte: exp.CTE
+    copies: int
+    levels: int
+
+
+@dataclass(slots=True)
+class _Cost:
+    copies: int = 0
+    levels: int = 0
+
+    def add(self, common: _Common) -> None:
+        self.copies += common.copies
+        self.levels = max(self.levels, common.levels)
+        if self.copies > MAX_COPIES or self.levels > MAX_LEVELS:
+            raise ScriptError(
+                "STATEMENT_TOO_DEEP",
+                f"the queries of the WITH clause stand in each other more than {MAX_LEVELS} deep or {MAX_COPIES} times",
+                hint="store a part of it as a materialized view",
+                span=span_of(common.cte.args["alias"]),
+            )
 
 
 def inline_ctes(tree: exp.Expr) -> exp.Expr:
     """The query without WITH; recursive ones are refused."""
-    return _inline(tree, {})
+    return _inline(tree, {}, _Cost())
 
 
-def _inline(tree: exp.Expr, outer: dict[str, exp.CTE]) -> exp.Expr:
+def _inline(tree: exp.Expr, outer: dict[str, _Common], cost: _Cost) -> exp.Expr:
     visible = dict(outer)
     with_ = tree.args.get("with_")
     if isinstance(with_, exp.With):
@@ -41,31 +74,35 @@ def _inline(tree: exp.Expr, outer: dict[str, exp.CTE]) -> exp.Expr:
                     span=span_of(cte.args["alias"]),
                 )
             own.add(name)
-            cte.set("this", _inline(cte.this, visible))
-            visible[name] = cte
+            own_cost = _Cost()
+            cte.set("this", _inline(cte.this, visible, own_cost))
+            visible[name] = _Common(cte, own_cost.copies + 1, own_cost.levels + 1)
         tree.set("with_", None)
-    for key, value in list(tree.args.items()):
+    for value in list(tree.args.values()):
         if isinstance(value, exp.Expr):
-            _visit(tree, key, value, visible)
+            _visit(value, visible, cost)
         elif isinstance(value, list):
             for item in value:
                 if isinstance(item, exp.Expr):
-                    _visit(tree, key, item, visible)
+                    _visit(item, visible, cost)
     return tree
 
 
-def _visit(parent: exp.Expr, key: str, node: exp.Expr, visible: dict[str, exp.CTE]) -> None:
+def _visit(node: exp.Expr, visible: dict[str, _Common], cost: _Cost) -> None:
     if isinstance(node, exp.Table) and not node.args.get("db") and isinstance(node.this, exp.Identifier):
-        cte = _find(node.this, visible)
-        if cte is not None:
-            node.replace(_in_place(node, cte))
+        common = _find(node.this, visible)
+        if common is not None:
+            cost.add(common)
+            node.replace(_in_place(node, common.cte))
             return
-    _inline(node, visible)
+    _inline(node, visible, cost)
 
 
-def _find(name: exp.Identifier, visible: dict[str, exp.CTE]) -> exp.CTE | None:
-    cte = visible.get(name.name.casefold())
-    return cte if cte is not None and same_name(cte.alias, name.name, quoted=bool(name.quoted)) else None
+def _find(name: exp.Identifier, visible: dict[str, _Common]) -> _Common | None:
+    common = visible.get(name.name.casefold())
+    if common is None or not same_name(common.cte.alias, name.name, quoted=bool(name.quoted)):
+        return None
+    return common
 
 
 def _in_place(table: exp.Table, cte: exp.CTE) -> exp.Subquery:

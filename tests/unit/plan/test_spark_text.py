@@ -1,0 +1,69 @@
+"""What reaches Spark is generated, and nothing a user writes can break out of it."""
+
+from __future__ import annotations
+
+import pytest
+import sqlglot
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlglot import exp
+
+from penstock.errors import PenstockError
+from penstock.plan.script import analyze_script
+from penstock.plan.spark_text import spark_sql
+from penstock.plan.trees import column, select
+from tests.unit.plan.analysis import spark
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=30)
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+@given(TEXTS)
+def test_a_string_means_the_same_to_spark(text: str) -> None:
+    """A backslash is an ordinary character in our strings and an escape in Spark's; `$` never begins a substitution."""
+    report = analyze_script(f"SELECT {quoted(text)} AS x")[-1]
+    assert report.plan is not None, report.error
+    generated = spark_sql(report.plan.spark, pretty=False)
+    assert "${" not in generated
+    read = sqlglot.parse_one(generated, read="spark").find(exp.Literal)
+    assert read is not None
+    assert read.this == text
+
+
+@given(TEXTS.filter(bool))
+def test_a_name_is_always_quoted(name: str) -> None:
+    tree = select([column(name, name)], exp.Table(this=exp.to_identifier("t", quoted=True)))
+    if "${" in name:
+        with pytest.raises(PenstockError, match="INVALID_DEFINITION"):
+            spark_sql(tree, pretty=False)
+        return
+    generated = spark_sql(tree, pretty=False)
+    assert "${" not in generated
+    read = sqlglot.parse_one(generated, read="spark").find(exp.Column)
+    assert read is not None
+    assert (read.name, read.table) == (name, name)
+
+
+def test_the_alias_of_a_lateral_relation_is_quoted() -> None:
+    sql = """CREATE STREAM a (xs ARRAY<INT>); SELECT "t) --".x FROM a CROSS JOIN UNNEST(xs) AS "t) --"(x)"""
+    assert "LATERAL explode(`a`.`xs`) AS `t) --`(`x`)" in spark(sql)
+
+
+@pytest.mark.parametrize("text", ["${env:HOME}", "${system:user.name}", "${spark.app.id}", "a$b", "$"])
+def test_spark_substitutes_nothing(text: str) -> None:
+    """spark.sql replaces ${…} before it parses, also inside strings."""
+    assert "$" not in spark(f"SELECT {quoted(text)} AS x")
+
+
+def test_a_cast_that_may_fail_stays_one_that_gives_null() -> None:
+    assert "TRY_CAST(`trades`.`symbol` AS INT)" in spark("SELECT TRY_CAST(symbol AS INT) FROM trades")
+    assert "CAST(`trades`.`symbol` AS DECIMAL(38, 18))" in spark("SELECT CAST(symbol AS DECIMAL) FROM trades")
+
+
+def test_elements_count_from_one() -> None:
+    sql = "CREATE STREAM a (xs ARRAY<INT>, m MAP<STRING, INT>); SELECT xs[1] AS first, m['k'] AS k FROM a"
+    assert "try_element_at(`a`.`xs`, 1)" in spark(sql)
+    assert "try_element_at(`a`.`m`, 'k')" in spark(sql)
