@@ -175,6 +175,8 @@ class ExpressionGrammar(TypeGrammar, Reader):
         signed = self.peek(2) if following in {T.DASH, T.PLUS} else self._next
         if signed is None or signed.token_type not in {T.STRING, T.NUMBER}:
             return None  # a column called interval
+        if signed is not self._next and signed.token_type == T.NUMBER and not self._unit_at(3):
+            return None  # a column called interval, plus or minus a number
         self._advance()
         sign = "-" if self._curr.token_type == T.DASH else ""
         if self._curr.token_type in {T.DASH, T.PLUS}:
@@ -195,6 +197,10 @@ class ExpressionGrammar(TypeGrammar, Reader):
         node.meta["stop"] = self._prev.end
         return node
 
+    def _unit_at(self, offset: int) -> bool:
+        token = self.peek(offset)
+        return token is not None and token.token_type == T.VAR and unit_name(token.text) is not None
+
     def _interval_units(self, *, bare: bool) -> tuple[str | None, str | None]:
         """MINUTE, DAY TO SECOND, SECOND(3)."""
         unit = self._unit()
@@ -211,7 +217,7 @@ class ExpressionGrammar(TypeGrammar, Reader):
         return unit, last
 
     def _unit(self) -> str | None:
-        if self._curr.token_type != T.VAR or unit_name(self._curr.text) is None:
+        if not self._unit_at(0):
             return None
         self._advance()
         unit = self._prev.text

@@ -32,7 +32,7 @@ SET s3.password = '{CANARY}';
 SELECT id, COUNT(*) FROM t GROUP BY id;
 """
 CORPUS = [block for folder in ("accepted", "refused") for block in blocks(folder) if len(block.sql) < 2000]
-WORDS = sorted({word for block in CORPUS for word in re.findall(r"\w+|[^\w\s]", block.sql)})
+WORDS = sorted({word for block in CORPUS for word in re.findall(r"\w+|[^\w\s;]", block.sql)})
 PIECES = re.compile(r"\s+|\w+|[^\w\s]")
 
 
@@ -58,7 +58,8 @@ def mutated(text: str, rng: random.Random) -> str:
                 pieces.insert(place, f" {rng.choice(WORDS)} ")
             case 2:
                 other = rng.randrange(len(pieces) + 1)
-                pieces[place:place] = pieces[other : other + 3]
+                # past helping: a secret pasted where a name goes, and a WITH clause that became a SELECT of its own
+                pieces[place:place] = [piece for piece in pieces[other : other + 3] if piece not in (CANARY, ";")]
             case _:
                 rest = "".join(pieces)
                 cut = rng.randrange(len(rest) + 1)
