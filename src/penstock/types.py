@@ -37,6 +37,9 @@ class SqlType:
     elements: tuple[SqlType, ...] = ()
     fields: tuple[Field, ...] = ()
 
+    def __deepcopy__(self, memo: object) -> SqlType:
+        return self  # frozen; trees that carry their types are copied often
+
     def __str__(self) -> str:
         if self.name == "ARRAY":
             return f"ARRAY<{self.elements[0]}>"

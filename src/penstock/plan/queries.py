@@ -146,11 +146,11 @@ def _visible(relation: Relation) -> Relation:
 def _without_hidden(relation: Relation, visible: tuple[Field, ...]) -> exp.Query:
     tree = relation.tree
     if isinstance(tree, exp.Select) and tree.args.get("distinct") is None and relation.node.label != "WindowTopN":
-        shown = tree.copy()
         names = {field.name for field in visible}
-        shown.set("expressions", [item for item in shown.expressions if item.alias_or_name in names])
-        if len(shown.expressions) == len(visible):
-            return shown
+        shown = [item for item in tree.expressions if item.alias_or_name in names]
+        if len(shown) == len(visible):
+            tree.set("expressions", shown)
+            return tree
     inner = "__result"
     return select([column(field.name, inner) for field in visible], subquery(tree, inner))
 

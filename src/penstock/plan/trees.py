@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from penstock.sql.spans import span_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -78,11 +80,10 @@ def nondeterministic_name(node: exp.Expr) -> str:
 
 def keep_place(new: exp.Expr, old: exp.Expr) -> exp.Expr:
     """`new`, with the place in the user's text that `old` came from."""
-    from penstock.sql.spans import span_of
-
-    span = span_of(old)
-    if span is not None and "start" not in new.meta:
-        new.meta.update(line=span.line, col=span.column, start=span.start, end=span.end - 1)
+    if "start" not in new.meta:
+        span = span_of(old)
+        if span is not None:
+            new.meta.update(line=span.line, col=span.column, start=span.start, end=span.end - 1)
     return new
 
 

@@ -257,9 +257,7 @@ class ExpressionGrammar(TypeGrammar, Reader):
         call.update_positions(token)
         call.meta["stop"] = self._prev.end
         if self._curr.token_type == T.USING and token.text.upper() == "TRANSFORM":
-            self.refuse(
-                UnsupportedError, "UNSUPPORTED_CLAUSE", "scripts are never run", "write the step in SQL", token
-            )
+            self.refuse(UnsupportedError, "UNSUPPORTED_CLAUSE", "scripts are never run", "write the step in SQL", token)
         self._called = token
         return self._parse_window(call)
 

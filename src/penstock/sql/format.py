@@ -78,7 +78,7 @@ def format_tree(node: exp.Expr, *, pretty: bool = False) -> str:
         unsupported_level=ErrorLevel.RAISE,
         max_text_width=100,
     )
-    return str(generator.generate(node))
+    return str(generator.generate(node, copy=False))
 
 
 def format_name(name: Name) -> str:

@@ -144,6 +144,9 @@ class CanonicalGenerator(Generator):
         what = f" {what}" if what else ""
         return f"TRIM({expression.args.get('position') or 'BOTH'}{what} FROM {self.sql(expression, 'this')})"
 
+    def filter_sql(self, expression: exp.Filter) -> str:
+        return f"{self.sql(expression, 'this')} FILTER (WHERE {self.sql(expression.expression, 'this')})"
+
     def any_sql(self, expression: exp.Any) -> str:
         return f"ANY {self.sql(expression, 'this')}"
 

@@ -133,10 +133,10 @@ class QueryGrammar(RelationGrammar):
             return None
         if isinstance(this, exp.Select) and any(this.args.get(clause) for clause in ("order", "limit", "offset")):
             raise SyntaxFailure(None, self._curr, "put a SELECT with its own ORDER BY or LIMIT in brackets")
-        found = super().parse_set_operation(this, consume_pipe, intersect_only)
-        if found is not None and found.expression is None:
-            self.fail("SELECT")
-        return found
+        operand = self.peek(2 if self.peek_text(1, "ALL", "DISTINCT") else 1)
+        if operand is None or operand.token_type not in {T.SELECT, T.WITH, T.VALUES, T.L_PAREN}:
+            raise SyntaxFailure("SELECT", operand)
+        return super().parse_set_operation(this, consume_pipe, intersect_only)
 
     def _parse_connect(self, skip_start_token: bool = False) -> exp.Connect | None:
         return None

@@ -249,7 +249,8 @@ class Reader(Parser):
 
     def _parse_id_var(self, any_token: bool = True, tokens: Collection[TokenType] | None = None) -> exp.Expr | None:
         kind = self._curr.token_type
-        after_dot = self._prev.token_type == TokenType.DOT
+        # Behind a dot every word is a name; but `a. FROM t` is a name left out, not a column called from.
+        after_dot = self._prev.token_type == TokenType.DOT and self._is_connected()
         if kind in (tokens or NAME_TOKENS) or kind == TokenType.IDENTIFIER or (after_dot and kind in WORD_TOKENS):
             self._advance()
             return self._identifier_expression(quoted=self._prev.token_type == TokenType.IDENTIFIER)

@@ -133,7 +133,7 @@ def suspects(text: str, start: int, end: int, *, torn: bool = False) -> list[tup
         if kind == "comment":
             found.append((match.start() + 2, match.end()))
             continue
-        if kind == "word" and previous == "WITH":
+        if reads and kind == "word" and previous == "WITH":
             in_options = text[max(match.start() - 20, start) : match.start()].rstrip().endswith("(")
         if kind == "string":
             if torn or previous != "INTERVAL":

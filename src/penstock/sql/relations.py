@@ -101,7 +101,7 @@ class RelationGrammar(ExpressionGrammar):
         return node.update_positions(parts[0])
 
     def _name_part(self) -> exp.Expr:
-        found = self._parse_id_var(any_token=False)
+        found = self._parse_id_var(any_token=False) if self._curr.token_type in NAME_TOKENS else None
         if found is None:
             self.fail("a table name")
         return found

@@ -237,7 +237,7 @@ class Drop(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alter(Statement):
-    """ALTER kind name: SET (options), RESET (keys) or RENAME TO name. The parser refuses other actions as not there yet."""
+    """ALTER kind name: SET (options), RESET (keys) or RENAME TO name. Other actions are not there yet."""
 
     kind: ObjectKind
     name: Name

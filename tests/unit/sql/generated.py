@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-NAMES = st.sampled_from(["a", "b", "ts", "key", "value", "timestamp", "offset", "type", "t1", '"Order"', "`a b`", "größe", "left"])
+NAMES = st.sampled_from(
+    ["a", "b", "ts", "key", "value", "timestamp", "offset", "type", "t1", '"Order"', "`a b`", "größe", "left"]
+)
 RELATIONS = st.sampled_from(["t", "u", "orders", '"My Table"', "stream_1"])
 TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12)
 STRINGS = TEXTS.map(lambda text: "'" + text.replace("'", "''") + "'")
 NUMBERS = st.sampled_from(["0", "1", "2.5", "1e3", ".5", "12345678901234567890"])
 TYPES = st.sampled_from(
-    ["INT", "BIGINT UNSIGNED", "STRING", "VARCHAR(10)", "DECIMAL", "DECIMAL(10, 2)", "TIMESTAMP(3)", "ROW<a INT, b STRING>"]
+    [
+        "INT",
+        "BIGINT UNSIGNED",
+        "STRING",
+        "VARCHAR(10)",
+        "DECIMAL",
+        "DECIMAL(10, 2)",
+        "TIMESTAMP(3)",
+        "ROW<a INT, b STRING>",
+    ]
     + ["ARRAY<INT>", "MAP<STRING, ARRAY<DOUBLE>>", "TIMESTAMP WITH TIME ZONE", "BYTEA", "INT[]", "DOUBLE PRECISION"]
 )
 UNITS = st.sampled_from(["SECOND", "MINUTE", "HOURS", "days", "MILLISECOND", "week"])
@@ -66,9 +77,13 @@ SOURCES = st.one_of(
     RELATIONS,
     st.tuples(RELATIONS, NAMES).map(lambda parts: f"{parts[0]} AS {parts[1]}"),
     st.tuples(RELATIONS, INTERVALS).map(lambda parts: f"TABLE(TUMBLE(TABLE {parts[0]}, DESCRIPTOR(ts), {parts[1]})) w"),
-    st.tuples(RELATIONS, INTERVALS).map(lambda parts: f"SESSION(TABLE {parts[0]} PARTITION BY a, b, DESCRIPTOR(ts), {parts[1]})"),
+    st.tuples(RELATIONS, INTERVALS).map(
+        lambda parts: f"SESSION(TABLE {parts[0]} PARTITION BY a, b, DESCRIPTOR(ts), {parts[1]})"
+    ),
     st.tuples(RELATIONS, RELATIONS).map(lambda parts: f"{parts[0]} AS l LEFT OUTER JOIN {parts[1]} AS r ON l.a = r.a"),
-    st.tuples(RELATIONS, RELATIONS).map(lambda parts: f"{parts[0]} JOIN {parts[1]} FOR SYSTEM_TIME AS OF PROCTIME() AS d USING (a)"),
+    st.tuples(RELATIONS, RELATIONS).map(
+        lambda parts: f"{parts[0]} JOIN {parts[1]} FOR SYSTEM_TIME AS OF PROCTIME() AS d USING (a)"
+    ),
     RELATIONS.map(lambda name: f"{name} CROSS JOIN UNNEST(xs) AS x(y)"),
     RELATIONS.map(lambda name: f"(SELECT * FROM {name}) AS s"),
 )
@@ -94,7 +109,10 @@ def queries(draw: st.DrawFn) -> str:
 
 OPTIONS = st.lists(
     st.tuples(
-        st.one_of(st.sampled_from(["topic", "properties.bootstrap.server", "'max-parallelism'"]), STRINGS.filter(lambda s: s != "''")),
+        st.one_of(
+            st.sampled_from(["topic", "properties.bootstrap.server", "'max-parallelism'"]),
+            STRINGS.filter(lambda s: s != "''"),
+        ),
         st.one_of(STRINGS, NUMBERS, INTERVALS, st.sampled_from(["true", "FALSE", "SECRET pw", "-1"])),
     ).map(" = ".join),
     max_size=4,

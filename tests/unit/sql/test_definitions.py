@@ -189,7 +189,10 @@ def test_two_watermarks_and_two_keys_are_refused() -> None:
         ("STRUCT<a INT, b STRING>", SqlType("STRUCT", fields=(Field("a", SqlType("INT")), Field("b", STRING)))),
         ("STRUCT<a: INT, `b c`: STRING>", SqlType("STRUCT", fields=(Field("a", SqlType("INT")), Field("b c", STRING)))),
         ("ROW(a INT NOT NULL)", SqlType("STRUCT", fields=(Field("a", SqlType("INT")),))),
-        ("ARRAY<ROW<end TIMESTAMP>>", SqlType("ARRAY", elements=(SqlType("STRUCT", fields=(Field("end", TIMESTAMP),)),))),
+        (
+            "ARRAY<ROW<end TIMESTAMP>>",
+            SqlType("ARRAY", elements=(SqlType("STRUCT", fields=(Field("end", TIMESTAMP),)),)),
+        ),
     ],
 )
 def test_types(text: str, expected: SqlType) -> None:
@@ -291,13 +294,17 @@ def test_option_keys_and_values() -> None:
 def test_option_spans_point_at_key_and_value() -> None:
     text = "CREATE TABLE t (a INT)\nWITH (topic = 'x', wait = INTERVAL '5' MINUTE)"
     found = relation(text)
-    cuts = [(text[o.key_span.start : o.key_span.end], text[o.value_span.start : o.value_span.end]) for o in found.options]
+    cuts = [
+        (text[o.key_span.start : o.key_span.end], text[o.value_span.start : o.value_span.end]) for o in found.options
+    ]
     assert cuts == [("topic", "'x'"), ("wait", "INTERVAL '5' MINUTE")]
     assert text[found.with_span.start : found.with_span.end] == text[text.index("WITH") :]
     assert (found.options[0].key_span.line, found.options[0].key_span.column) == (2, 7)
 
 
-@pytest.mark.parametrize("clause", ["WITH (a)", "WITH (a = )", "WITH (a = b)", "WITH (= 1)", "WITH (a = 1,)", "WITH", "WITH () WITH ()"])
+@pytest.mark.parametrize(
+    "clause", ["WITH (a)", "WITH (a = )", "WITH (a = b)", "WITH (= 1)", "WITH (a = 1,)", "WITH", "WITH () WITH ()"]
+)
 def test_malformed_options(clause: str) -> None:
     """A10"""
     assert refusal(f"CREATE TABLE t (a INT) {clause}").condition == "SYNTAX_ERROR"

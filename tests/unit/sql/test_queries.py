@@ -37,8 +37,23 @@ def refusal(text: str) -> PenstockError:
 @pytest.mark.parametrize(
     "call",
     ["COUNT(*)", "sum(a)", "COALESCE(a, b)", "SUBSTRING(a, 1, 2)", "TRIM(a)", "POSITION(a, b)", "FLOOR(x)", "CEIL(x)"]
-    + ["TO_TIMESTAMP_LTZ(a, 3)", "NOW()", "PROCTIME()", "date_trunc('hour', ts)", "left(a, 2)", "filter(xs, x -> x > 1)"]
-    + ["MAP('a', 1)", "IFNULL(a, b)", "concat(a, b)", "window_time(w)", "first(a)", "EXISTS(xs, x -> x > 1)", "trunc(a)"],
+    + [
+        "TO_TIMESTAMP_LTZ(a, 3)",
+        "NOW()",
+        "PROCTIME()",
+        "date_trunc('hour', ts)",
+        "left(a, 2)",
+        "filter(xs, x -> x > 1)",
+    ]
+    + [
+        "MAP('a', 1)",
+        "IFNULL(a, b)",
+        "concat(a, b)",
+        "window_time(w)",
+        "first(a)",
+        "EXISTS(xs, x -> x > 1)",
+        "trunc(a)",
+    ],
 )
 def test_ordinary_calls_keep_their_name(call: str) -> None:
     """The function registry alone decides what a name means."""
@@ -233,7 +248,9 @@ def test_everything_of_a_query_at_once() -> None:
         ("WITH a (SELECT 1) SELECT 2", "expected a name, found SELECT", 9),
         ("WITH a AS (INSERT INTO t SELECT 1) SELECT 2", "expected SELECT, found INSERT", 12),
         ("SELECT {a} FROM t", "expected an expression, found {", 8),
-        ("SELECT a FROM t WHERE EXISTS", "expected an expression, found the end of the statement", 29),
+        ("SELECT a. FROM t", "expected an expression, found FROM", 11),
+        ("SELECT a FROM t. AS u", "expected a table name, found AS", 18),
+        ("SELECT 1 UNION ALL FROM t", "expected SELECT, found FROM", 20),
     ],
 )
 def test_syntax_errors_say_what_was_expected(text: str, message: str, place: int) -> None:

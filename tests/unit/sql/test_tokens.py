@@ -65,7 +65,9 @@ def test_names_in_both_kinds_of_quotes() -> None:
 
 
 def test_two_words_are_one_keyword_whatever_stands_between() -> None:
-    assert tree("SELECT a FROM t GROUP /* by */ \n BY a ORDER -- x\n BY a") == tree("SELECT a FROM t GROUP BY a ORDER BY a")
+    assert tree("SELECT a FROM t GROUP /* by */ \n BY a ORDER -- x\n BY a") == tree(
+        "SELECT a FROM t GROUP BY a ORDER BY a"
+    )
 
 
 SCRIPT = "SELECT 1;\r\n\tSELECT '💧' AS größe,\r\n\t\tFOO(a.b, 'x') AS c,\n *\nFROM\tt AS u"

@@ -108,7 +108,9 @@ def test_table_functions_are_one_relation(source: str) -> None:
 
 
 def test_table_functions_of_all_kinds() -> None:
-    hop = table("TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '5' MINUTES, INTERVAL '10' MINUTES, INTERVAL '1' MINUTE)) AS h")
+    hop = table(
+        "TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '5' MINUTES, INTERVAL '10' MINUTES, INTERVAL '1' MINUTE)) AS h"
+    )
     assert durations(hop.args["window"]) == {"slide": 5 * MINUTE, "size": 10 * MINUTE, "offset": MINUTE}
     assert hop.args["alias"].name == "h"
     assert hop.args["window"] == table("HOP(t, ts, INTERVAL '5 m', INTERVAL '10 m', INTERVAL '1 m')").args["window"]
