@@ -15,13 +15,14 @@ stop, and names the object; the hint says what to do. `span` points into the use
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from penstock.frozen import frozen
 
 Support = Literal["never", "not_yet"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """A stretch of the user's text: `line` and `column` count from 1, `start` from 0 in characters of the script."""
 
@@ -39,7 +40,7 @@ class Span:
         return Span(self.line, self.column, max(other.end - self.start, self.length), self.start)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """One row of the table of conditions: a stable name, its SQLSTATE and what it means."""
 

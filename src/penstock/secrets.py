@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from penstock.frozen import frozen
 
 MASK: Final = "********"
 
@@ -47,7 +48,7 @@ class Secret:
         raise TypeError("a Secret is never pickled; keep a reference instead")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reference:
     """`${env:X}`, `{{ X }}`, `${file:…}` or `SECRET name` in a value: kept as written, read when the value is used."""
 

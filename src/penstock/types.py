@@ -8,13 +8,14 @@ are kept in the next wider type, so that no value turns negative.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from penstock.frozen import frozen
 
 DEFAULT_DECIMAL: Final = (38, 18)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """A named field of a STRUCT."""
 
@@ -22,7 +23,7 @@ class Field:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SqlType:
     """A data type: a canonical name, its parameters, and the types inside it.
 

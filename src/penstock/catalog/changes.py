@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TypeAlias
 
 from penstock.catalog.model import Definition, ObjectKey
 from penstock.catalog.snapshot import Catalog
+from penstock.frozen import frozen
 
 _NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PutObject:
     """Create an object or replace its definition. `settings` were in force then, and are again when it is read back."""
 
@@ -21,14 +22,14 @@ class PutObject:
     settings: Mapping[str, str] = field(default_factory=lambda: _NO_SETTINGS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoveObject:
     """Remove an object."""
 
     key: ObjectKey
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeSetting:
     """Set a setting to a canonical value, or back to its default with None."""
 

@@ -6,7 +6,7 @@ Views need their query planned and are defined by the planner.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -29,6 +29,7 @@ from penstock.catalog.model import (
 from penstock.catalog.secrets import check_owner, extract_secrets, used_secrets
 from penstock.catalog.text import canonical_text
 from penstock.errors import CatalogError, OptionError, ResolutionError, Span
+from penstock.frozen import frozen
 from penstock.options.registry import connector_named, format_named
 from penstock.options.resolve import resolve_options
 from penstock.options.resolved import ResolvedOptions
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 _KINDS: Final[Mapping[str, SourceKind]] = {"STREAM": "stream", "TABLE": "table", "SOURCE": "source"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Surroundings:
     """What a definition takes from outside its statement.
 
@@ -133,7 +134,7 @@ def _check_with(statement: CreateRelation, surroundings: Surroundings) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Shared:
     columns: tuple[ColumnDefinition, ...]
     primary_key: tuple[str, ...]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from penstock.catalog.function_info import FunctionInfo, Kind
 from penstock.errors import ResolutionError
+from penstock.frozen import frozen
 from penstock.sql.spans import span_of
 
 Arguments = Sequence[exp.Expr]
@@ -18,7 +18,7 @@ Builder = Callable[[Arguments, str | None], exp.Expr]
 POSTGRES_LIKE = frozenset({"risingwave", "arroyo"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForeignFunction:
     """A function of another system: what the planner knows of it, what makes the Spark expression, where it is from.
 

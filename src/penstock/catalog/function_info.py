@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from penstock.frozen import frozen
 
 Kind = Literal["scalar", "aggregate", "window", "generator", "special"]
 
@@ -15,7 +16,7 @@ _UNIT_FIRST = frozenset({"timestampadd", "timestampdiff"})
 _UNIT_FIRST_OF_THREE = frozenset({"date_add", "date_diff", "dateadd", "datediff"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FunctionInfo:
     """A function a query may call.
 

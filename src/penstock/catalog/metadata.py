@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.errors import CatalogError
+from penstock.frozen import frozen
 from penstock.sql.statements import Column
 from penstock.types import BIGINT, BINARY, INT, STRING, TIMESTAMP, Field, SqlType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MetadataKey:
     """One key: the type it has, the names of other types a column may ask for it in, and whether a sink can set it."""
 

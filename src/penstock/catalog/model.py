@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from penstock.frozen import frozen
 from penstock.sql.statements import Name
 from penstock.types import SqlType
 
@@ -36,7 +37,7 @@ class ObjectKey:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnDefinition:
     """A column of a relation.
 
@@ -60,7 +61,7 @@ class ColumnDefinition:
         return self.computed is None and self.metadata is None and self.header is None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EventTime:
     """The event-time column of a relation, and how far behind the latest row its watermark stays."""
 
@@ -69,7 +70,7 @@ class EventTime:
     declared: Literal["watermark", "option", "default"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InlineSecret:
     """A secret that was written into a WITH clause: its name in the secret files, and the value where it is known.
 
@@ -80,7 +81,7 @@ class InlineSecret:
     value: Secret | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SourceDefinition:
     """A STREAM, TABLE or SOURCE that rows are read from."""
 
@@ -118,7 +119,7 @@ class SourceDefinition:
         return () if self.options.changes == "append" else self.primary_key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SinkDefinition:
     """A place that rows are written to; without columns it takes those of the query.
 
@@ -150,7 +151,7 @@ class SinkDefinition:
         return ObjectKey("relation", self.name.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ViewDefinition:
     """A name for a query, put in its place wherever it is used."""
 
@@ -174,7 +175,7 @@ class ViewDefinition:
         return ObjectKey("relation", self.name.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MaterializedViewDefinition:
     """A job, and the table that it keeps up to date. `key` are the columns its rows are told apart by."""
 
@@ -204,7 +205,7 @@ class MaterializedViewDefinition:
         return ObjectKey("relation", self.name.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DimensionDefinition:
     """A table handed over through the Python interface; with `broadcast` it is sent whole to every reader."""
 
@@ -234,7 +235,7 @@ class DimensionDefinition:
         return ObjectKey("relation", self.name.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FunctionDefinition:
     """A function of the user's: `body` is a `module.function` path, or source text."""
 
@@ -264,7 +265,7 @@ class FunctionDefinition:
         return ObjectKey("function", self.name.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SecretDefinition:
     """A named secret: a reference to where its value is, or None where the value is kept in the secret files.
 
@@ -297,7 +298,7 @@ class SecretDefinition:
         return ObjectKey("secret", self.name.text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SystemTable:
     """A read-only relation of the engine itself, such as `penstock.jobs`; its name is dotted."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -28,6 +28,7 @@ from penstock.catalog.renaming import renamed_definition
 from penstock.catalog.replacement import why_not_replaceable
 from penstock.catalog.sameness import same_definition
 from penstock.errors import CatalogError, ResolutionError
+from penstock.frozen import frozen
 
 if TYPE_CHECKING:
     from penstock.sql.statements import Name, ObjectKind
@@ -41,7 +42,7 @@ _MISSING: dict[Space, tuple[Literal["UNKNOWN_RELATION", "UNKNOWN_FUNCTION", "UNK
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Catalog:
     """Definitions by key, in the order they were first created."""
 

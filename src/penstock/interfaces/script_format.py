@@ -7,9 +7,9 @@ comment inside one has no place to go: it is left out and reported, and whoever 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.frozen import frozen
 from penstock.plan.canonical import canonical_statement
 from penstock.plan.script import hidden_values
 from penstock.secrets import MASK
@@ -28,7 +28,7 @@ _COMMENTS = re.compile(_COMMENT, re.DOTALL)
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FormattedScript:
     """The canonical text, and what it leaves out: comments inside statements, and values that must not be shown."""
 
@@ -37,7 +37,7 @@ class FormattedScript:
     hides_values: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Comment:
     text: str
     beside: bool  # on the line of the statement before it

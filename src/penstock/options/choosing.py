@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from penstock.errors import OptionError, Span
+from penstock.frozen import frozen
 from penstock.options.keys import normalise
 from penstock.options.matching import key_table
 from penstock.options.problems import conflicting, invalid_value
@@ -24,7 +25,7 @@ _KAFKA_PREFIXES: Final = ("kafka_", "properties_")
 _SINK_TYPES: Final = frozenset({"append_only", "upsert", "debezium"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chosen:
     """The connector, whether the statement named it, and the options with its canonical name."""
 
@@ -33,7 +34,7 @@ class Chosen:
     options: tuple[Option, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """The formats of value and key, and the options with their canonical names."""
 

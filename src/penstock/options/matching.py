@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from penstock.frozen import frozen
 from penstock.options.keys import nearest, normalise
 from penstock.options.schema import Alias, ConnectorSpec, FormatSpec, OptionFamily, OptionSpec, Passthrough
 from penstock.options.schemas.common import BAD_DATA, CHANGES, CONNECTOR, FORMAT, IGNORE_ERRORS, JOB, JOB_NAME, TYPE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match:
     """What a key means: the canonical key (`slot`), its option, the spelling used, and the client property it sets."""
 

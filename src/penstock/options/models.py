@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.frozen import frozen
 from penstock.options.schema import ANY, OptionSpec, Role
 from penstock.options.values import text_value
 from penstock.sql.statements import OptionValue
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Validated:
     """A kind of value that a field of a pydantic model checks."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from penstock.frozen import frozen
 from penstock.options.keys import normalise
 from penstock.options.matching import KeyTable, Match
 from penstock.options.problems import choice_hint, conflicting, invalid_value, masked_value
@@ -14,7 +15,7 @@ from penstock.secrets import MASK, Secret
 from penstock.sql.statements import Option, OptionValue
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given:
     """One option of the statement with what it means and its typed value."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
 from penstock.errors import OptionError, Span
+from penstock.frozen import frozen
 from penstock.options.choosing import choose_formats, find_connector, other_connector, rewrite_types
 from penstock.options.encoding import clause_options, encode_options
 from penstock.options.matching import KeyTable, key_table
@@ -23,7 +23,7 @@ from penstock.sql.statements import Format, Name, Option
 _STATEMENTS: Final[Mapping[Role, str]] = {"source": "SOURCE", "sink": "SINK", "lookup": "TABLE"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Request:
     """What the statement asks for."""
 
@@ -72,7 +72,7 @@ def resolve_options(
     return _Resolution(request, connector, written.value, table, readings.given).result()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Resolution:
     """One resolution under way: everything is known and typed, what remains are roles, defaults and checks."""
 

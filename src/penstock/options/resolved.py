@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Literal
 
+from penstock.frozen import frozen
 from penstock.options.schema import Changes, Role
 from penstock.options.values import Deferred
 from penstock.secrets import MASK, Secret
@@ -17,7 +18,7 @@ PassedValue = str | Secret | Deferred
 Origin = Literal["statement", "setting", "default"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResolvedOptions:
     """The options of a source or sink.
 
@@ -60,7 +61,7 @@ class ResolvedOptions:
         return "setting" if key in self.from_settings else "default"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResolvedViewOptions:
     """The options of a materialized view or of an INSERT: those of its job."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
+from penstock.frozen import frozen
 from penstock.options.values import Kind
 
 Role = Literal["source", "sink", "lookup"]
@@ -18,7 +19,7 @@ BOTH: Final[frozenset[Role]] = frozenset({"source", "sink"})
 ANY: Final[frozenset[Role]] = frozenset({"source", "sink", "lookup"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alias:
     """Another spelling of an option; `unit` is what a bare number means there, `values` what its words mean here."""
 
@@ -27,7 +28,7 @@ class Alias:
     values: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptionSpec:
     """One option: canonical key, kind of value, default, aliases, who may give it, whether it is secret.
 
@@ -51,7 +52,7 @@ class OptionSpec:
         return (Alias(self.key), *(Alias(alias) if isinstance(alias, str) else alias for alias in self.aliases))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptionFamily:
     """Options with a free part in their key, such as `fields.<column>.kind`: a prefix, a name, and what follows it."""
 
@@ -61,7 +62,7 @@ class OptionFamily:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passthrough:
     """Client properties handed on under `canonical` + name; `prefixes` are the spellings, `allowed` the closed list."""
 
@@ -83,7 +84,7 @@ class Problem(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """What a check sees: typed values with defaults, the keys that the statement gave, the role, the settings."""
 
@@ -106,7 +107,7 @@ def _nothing(draft: Draft) -> tuple[str, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectorSpec:
     """A connector: its options, roles, formats and what its data looks like.
 
@@ -139,7 +140,7 @@ class ConnectorSpec:
     available: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FormatSpec:
     """A format: its options (their keys begin with the format's name) and the kind of change its records carry."""
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
+from penstock.frozen import frozen
 from penstock.options.keys import normalise
 from penstock.options.units import read_duration, read_size
 from penstock.secrets import Reference, Secret, only_references, references
 from penstock.sql.statements import OptionValue
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deferred:
     """A value with references inside (`SECRET name`, `${env:X}`, …): kept as written and read when it is used."""
 
@@ -75,7 +76,7 @@ class _Plain:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text(_Plain):
     """Any text that is not empty; with `pattern`, text of that form, which `expects` puts into words."""
 
@@ -93,7 +94,7 @@ class Text(_Plain):
         return written
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Url(_Plain):
     """An address; one that carries a user or parameters is not shown, nor what is no address at all."""
 
@@ -114,7 +115,7 @@ class Url(_Plain):
         return bool(found) and scheme.lower() in self.schemes and bool(rest.strip("/"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Integer(_Plain):
     """A whole number, given as a number or as a string."""
 
@@ -145,7 +146,7 @@ class Integer(_Plain):
         return "a whole number" if self.minimum is None else f"a whole number of at least {self.minimum}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Real(_Plain):
     """A number, not below `minimum` (or not at it either, with `above`)."""
 
@@ -176,7 +177,7 @@ class Real(_Plain):
         return f"a number {'above' if self.above else 'of at least'} {self.minimum:g}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Boolean(_Plain):
     """true or false."""
 
@@ -192,7 +193,7 @@ class Boolean(_Plain):
         return OptionValue("boolean", Secret("true" if typed else "false"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Duration(_Plain):
     """A length of time: an INTERVAL, or text such as '5 s' or '1min'. A bare number needs `unit`, its meaning."""
 
@@ -216,7 +217,7 @@ class Duration(_Plain):
         return OptionValue("interval", Secret(str(typed // timedelta(microseconds=1))))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Size(_Plain):
     """A number of bytes: a bare number, or text such as '64 MB' or '1GiB'."""
 
@@ -232,7 +233,7 @@ class Size(_Plain):
         return OptionValue("number", Secret(str(typed)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice(_Plain):
     """One of a few words; `synonyms` are what other systems call them."""
 
@@ -255,7 +256,7 @@ class Choice(_Plain):
         raise ValueError("one of " + ", ".join(f"'{value}'" for value in self.values))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Names(_Plain):
     """A list of words, separated by `,` or `;`."""
 
@@ -275,7 +276,7 @@ class Names(_Plain):
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moment(_Plain):
     """A point in time: epoch milliseconds (DEC3) or ISO 8601 text, UTC where it names no zone."""
 
@@ -305,7 +306,7 @@ class Moment(_Plain):
         return "epoch milliseconds or a time such as '2026-01-31T12:00:00Z'"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Offsets(_Plain):
     """Start offsets for each partition, as Flink writes them: `partition:0,offset:42;partition:1,offset:300`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import singledispatch
 
 from sqlglot import exp
@@ -21,6 +21,7 @@ from penstock.catalog.model import (
 )
 from penstock.catalog.text import canonical_text
 from penstock.errors import InternalError, NotYetError, ResolutionError
+from penstock.frozen import frozen
 from penstock.options import resolve_insert_options, resolve_setting, resolve_view_options, setting_key
 from penstock.plan.computed import check_computed
 from penstock.plan.logical import LogicalPlan
@@ -30,7 +31,7 @@ from penstock.plan.session import Session
 from penstock.sql import statements as s
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Analysis:
     """The session after a statement, the plans in it, and what to tell the user."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from penstock.frozen import frozen
 from penstock.plan.nodes import Node
 from penstock.plan.relation import Field
 from penstock.plan.windows import WindowSpec
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.sql.statements import Emit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanSettings:
     """The settings that change what a query means."""
 
@@ -104,7 +105,7 @@ class PlanContext:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankLimit:
     """What the query around a ranked subquery keeps of it: rows whose rank column is at most `limit`."""
 

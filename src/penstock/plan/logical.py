@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqlglot import exp
 
+from penstock.frozen import frozen
 from penstock.plan.nodes import Node, Output, Scan
 from penstock.plan.relation import Field, Mode
 from penstock.sql.statements import Emit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogicalPlan:
     """What a query does: its operators from the output down, and the tree of the text that Spark runs."""
 

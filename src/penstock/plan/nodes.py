@@ -6,15 +6,15 @@ tree. Expressions stand in nodes as canonical SQL text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from penstock.frozen import frozen
 from penstock.plan.relation import EventTime, Field, Mode, State
 from penstock.plan.windows import WindowSpec
 from penstock.sql.statements import Emit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Node:
     """The root of all operators, and what each knows of its output."""
 
@@ -54,7 +54,7 @@ class Node:
         return tuple(field for field in self.fields if not field.hidden)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Scan(Node):
     """Reads a stream, table, dimension, view or system table."""
 
@@ -74,7 +74,7 @@ class Scan(Node):
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Values(Node):
     """Rows written in the statement."""
 
@@ -84,7 +84,7 @@ class Values(Node):
         return {"rows": str(self.rows)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WindowAssign(Node):
     """Puts every row into its windows."""
 
@@ -98,7 +98,7 @@ class WindowAssign(Node):
         return {"window": str(self.window)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Filter(Node):
     """Keeps the rows for which a condition holds."""
 
@@ -108,7 +108,7 @@ class Filter(Node):
         return {"condition": self.condition}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Project(Node):
     """Computes the columns of a SELECT list."""
 
@@ -118,7 +118,7 @@ class Project(Node):
         return {"columns": ", ".join(self.columns)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Unnest(Node):
     """Turns the elements of an array or map, or a lateral function, into rows."""
 
@@ -128,7 +128,7 @@ class Unnest(Node):
         return {"expression": self.expression}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Aggregate(Node):
     """Groups rows and aggregates each group."""
 
@@ -160,7 +160,7 @@ class Aggregate(Node):
 JoinStrategy = Literal["broadcast", "stream", "batch"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Join(Node):
     """Joins two relations."""
 
@@ -197,7 +197,7 @@ class Join(Node):
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SetOperation(Node):
     """UNION ALL, UNION, EXCEPT or INTERSECT."""
 
@@ -215,7 +215,7 @@ class SetOperation(Node):
         return {"operator": self.operator}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Deduplicate(Node):
     """SELECT DISTINCT."""
 
@@ -224,7 +224,7 @@ class Deduplicate(Node):
         return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TopN(Node):
     """The first N rows of each window and key."""
 
@@ -248,7 +248,7 @@ class TopN(Node):
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Rank(Node):
     """OVER over bounded input."""
 
@@ -262,7 +262,7 @@ class Rank(Node):
         return {"functions": ", ".join(self.functions)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Sort(Node):
     """ORDER BY over bounded input."""
 
@@ -276,7 +276,7 @@ class Sort(Node):
         return {"order by": ", ".join(self.order_by)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Limit(Node):
     """At most n rows, over the life of the query."""
 
@@ -286,7 +286,7 @@ class Limit(Node):
         return {"rows": self.limit}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Output(Node):
     """Where the result goes."""
 

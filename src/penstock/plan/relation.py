@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Final, Literal
 
+from penstock.frozen import frozen
 from penstock.types import TIMESTAMP, SqlType
 from penstock.types import Field as StructField
 
@@ -30,7 +31,7 @@ WindowPart = Literal["start", "end", "time"]
 WINDOW_PARTS: Final[tuple[WindowPart, ...]] = ("start", "end", "time")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """A column of a relation while a query is planned.
 
@@ -57,7 +58,7 @@ class Field:
         return replace(self, qualifier=qualifier)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EventTime:
     """Where a relation carries its event time in the generated text.
 
@@ -71,7 +72,7 @@ class EventTime:
     declared: Literal["watermark", "option", "default"] = "watermark"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """What an operator remembers between batches, and what bounds it (None: it grows for ever)."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from penstock.catalog.model import ChangeMode
 from penstock.catalog.snapshot import Catalog
 from penstock.errors import NotYetError, PenstockError, ScriptError, Span
+from penstock.frozen import frozen
 from penstock.options import SETTINGS, hide_option, public_option, setting_key
 from penstock.plan.analyze import Analysis, analyze
 from penstock.plan.canonical import canonical_statement
@@ -19,7 +19,7 @@ from penstock.sql.redact import Source
 from penstock.sql.script import Parsed, parse_script
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatementReport:
     """What became of one statement: its plan, or its error."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from types import MappingProxyType
 
 from penstock.catalog.snapshot import Catalog
+from penstock.frozen import frozen
 from penstock.plan.context import PlanSettings
 from penstock.sql.dialects import arroyo, flink, risingwave
 from penstock.sql.dialects.defaults import PENSTOCK, Defaults
@@ -19,7 +20,7 @@ _DEFAULTS: Mapping[str, Defaults] = {
 _EMPTY: Mapping[str, object] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Session:
     """A catalog snapshot and the settings in force. Every statement gives a new one."""
 

@@ -5,11 +5,11 @@ o.ts BETWEEN s.ts - INTERVAL '4' HOUR AND s.ts      bounds o.ts - s.ts by -4 hou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
 
+from penstock.frozen import frozen
 from penstock.plan.windows import duration_words
 from penstock.sql.durations import NotADuration, duration_us
 
@@ -24,7 +24,7 @@ _FLIPPED: Final[dict[type[exp.Expr], type[exp.Expr]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimeBounds:
     """Bounds of left time minus right time, in microseconds; None: not bounded on that side."""
 

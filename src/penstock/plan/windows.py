@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, Span
+from penstock.frozen import frozen
 from penstock.sql.nodes import WindowCall
 
 WindowKind = Literal["TUMBLE", "HOP", "SESSION", "CUMULATE"]
@@ -22,7 +23,7 @@ _UNITS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WindowSpec:
     """A window without its time column; all durations in microseconds.
 

@@ -18,17 +18,17 @@ from penstock.sql.typenames import data_type
 from penstock.sql.windows import window_call, window_part
 
 if TYPE_CHECKING:
-    from penstock.sql.expressions import ExpressionGrammar
+    from penstock.sql.call_grammar import CallGrammar
 
 T = TokenType
-Special = Callable[["ExpressionGrammar", Token], exp.Expr | None]
+Special = Callable[["CallGrammar", Token], exp.Expr | None]
 
 _UNIT_FIRST: Final = frozenset(
     {"TIMESTAMPDIFF", "TIMESTAMPADD", "DATEDIFF", "DATE_DIFF", "DATEADD", "DATE_ADD", "TIMESTAMP_DIFF"}
 )
 
 
-def unit_argument(parser: ExpressionGrammar, upper: str) -> exp.Expr | None:
+def unit_argument(parser: CallGrammar, upper: str) -> exp.Expr | None:
     """The bare unit that TIMESTAMPDIFF(SECOND, a, b) and its like begin with."""
     token = parser.current
     if upper not in _UNIT_FIRST or token.token_type != T.VAR or parser.following.token_type != T.COMMA:
@@ -40,7 +40,19 @@ def unit_argument(parser: ExpressionGrammar, upper: str) -> exp.Expr | None:
     return exp.Var(this=unit).update_positions(token)
 
 
-def _ordinary(parser: ExpressionGrammar, token: Token, first: exp.Expr) -> exp.Expr:
+def json_returning(parser: CallGrammar, upper: str) -> exp.DataType | None:
+    """The type behind RETURNING in JSON_VALUE(x, '$.a' RETURNING INT), which is a cast of the value."""
+    if upper not in {"JSON_VALUE", "JSON_QUERY"}:
+        return None
+    found = data_type(parser.type_name()) if parser.word("RETURNING") else None
+    while parser.word("NULL", "ON", "EMPTY") or parser.word("NULL", "ON", "ERROR"):
+        pass  # what happens anyway
+    if parser.any_word("DEFAULT", "ERROR", "WITH", "WITHOUT") is not None:
+        parser.not_yet("this clause of a JSON function is not there yet", "use COALESCE for a default", parser.taken)
+    return found
+
+
+def _ordinary(parser: CallGrammar, token: Token, first: exp.Expr) -> exp.Expr:
     """The rest of an ordinary call whose first argument is taken."""
     arguments = [first]
     if parser.symbol(T.COMMA):
@@ -51,14 +63,14 @@ def _ordinary(parser: ExpressionGrammar, token: Token, first: exp.Expr) -> exp.E
     return exp.Anonymous(this=token.text, expressions=arguments)
 
 
-def _cast(parser: ExpressionGrammar, token: Token) -> exp.Expr:
+def _cast(parser: CallGrammar, token: Token) -> exp.Expr:
     value = parser.an_expression()
     parser.expect("AS")
     kind = exp.TryCast if token.text.upper() == "TRY_CAST" else exp.Cast
     return kind(this=value, to=data_type(parser.type_name()))
 
 
-def _extract(parser: ExpressionGrammar, _: Token) -> exp.Expr | None:
+def _extract(parser: CallGrammar, _: Token) -> exp.Expr | None:
     unit = parser.current
     if parser.following.token_type != T.FROM:
         return None
@@ -66,7 +78,7 @@ def _extract(parser: ExpressionGrammar, _: Token) -> exp.Expr | None:
     return exp.Extract(this=exp.Var(this=unit.text.upper()).update_positions(unit), expression=parser.an_expression())
 
 
-def _trim(parser: ExpressionGrammar, token: Token) -> exp.Expr | None:
+def _trim(parser: CallGrammar, token: Token) -> exp.Expr | None:
     if parser.current.token_type == T.R_PAREN:
         return None
     position = parser.any_word("LEADING", "TRAILING", "BOTH")
@@ -78,7 +90,7 @@ def _trim(parser: ExpressionGrammar, token: Token) -> exp.Expr | None:
     return exp.Trim(this=parser.an_expression(), position=position or "BOTH", expression=what)
 
 
-def _substring(parser: ExpressionGrammar, token: Token) -> exp.Expr:
+def _substring(parser: CallGrammar, token: Token) -> exp.Expr:
     text = parser.an_expression()
     if parser.current.token_type not in {T.FROM, T.FOR}:
         return _ordinary(parser, token, text)
@@ -87,14 +99,14 @@ def _substring(parser: ExpressionGrammar, token: Token) -> exp.Expr:
     return exp.Substring(this=text, start=start, length=length)
 
 
-def _position(parser: ExpressionGrammar, token: Token) -> exp.Expr:
+def _position(parser: CallGrammar, token: Token) -> exp.Expr:
     needle = parser.operand()
     if not parser.symbol(T.IN):
         return _ordinary(parser, token, needle)
     return exp.StrPosition(this=parser.operand(), substr=needle)
 
 
-def _overlay(parser: ExpressionGrammar, token: Token) -> exp.Expr:
+def _overlay(parser: CallGrammar, token: Token) -> exp.Expr:
     text = parser.an_expression()
     if not parser.word("PLACING"):
         return _ordinary(parser, token, text)
@@ -105,7 +117,7 @@ def _overlay(parser: ExpressionGrammar, token: Token) -> exp.Expr:
     return exp.Overlay(this=text, expression=new, from_=start, for_=length)
 
 
-def _if(parser: ExpressionGrammar, _: Token) -> exp.Expr:
+def _if(parser: CallGrammar, _: Token) -> exp.Expr:
     condition = parser.an_expression()
     parser.expect_symbol(T.COMMA, ",")
     true = parser.an_expression()
@@ -113,7 +125,7 @@ def _if(parser: ExpressionGrammar, _: Token) -> exp.Expr:
     return exp.If(this=condition, true=true, false=false)
 
 
-def _struct(parser: ExpressionGrammar, _: Token) -> exp.Expr | None:
+def _struct(parser: CallGrammar, _: Token) -> exp.Expr | None:
     """ROW(a, b) and STRUCT(a AS x, b)."""
     if parser.current.token_type == T.R_PAREN:
         return None
@@ -127,7 +139,7 @@ def _struct(parser: ExpressionGrammar, _: Token) -> exp.Expr | None:
     return exp.Struct(expressions=parser.several(field))
 
 
-def _floor(parser: ExpressionGrammar, token: Token) -> exp.Expr:
+def _floor(parser: CallGrammar, token: Token) -> exp.Expr:
     """FLOOR(ts TO HOUR), which is DATE_TRUNC."""
     value = parser.an_expression()
     if not parser.word("TO"):
@@ -141,7 +153,7 @@ def _floor(parser: ExpressionGrammar, token: Token) -> exp.Expr:
     return exp.Anonymous(this="DATE_TRUNC", expressions=[exp.Literal.string(unit), value])
 
 
-def _predicate(parser: ExpressionGrammar, token: Token) -> exp.Expr | None:
+def _predicate(parser: CallGrammar, token: Token) -> exp.Expr | None:
     """EXISTS (SELECT …), ANY (SELECT …), ALL (…)"""
     upper = token.text.upper()
     query = parser.nested_query()

@@ -7,11 +7,12 @@ years stay what they are, because how long they are depends on when they begin.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
 from sqlglot import exp
+
+from penstock.frozen import frozen
 
 MICROSECOND: Final = 1
 MILLISECOND: Final = 1_000
@@ -69,7 +70,7 @@ _ISO = re.compile(
 _LIMIT: Final = 2**62  # well inside Spark's 64-bit intervals
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Duration:
     """A constant stretch of time: calendar months, or microseconds."""
 

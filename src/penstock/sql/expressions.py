@@ -1,9 +1,4 @@
-"""The grammar of expressions.
-
-Every ordinary call becomes `exp.Anonymous` with its name as written, because the function registry alone decides what
-a name means. Only what the SQL standard writes with keywords inside the brackets has a node of its own, and only when
-it is written so: `SUBSTRING(a FROM 2)` is an `exp.Substring`, `SUBSTRING(a, 2)` an `exp.Anonymous`.
-"""
+"""The grammar of expressions, but for calls."""
 
 from __future__ import annotations
 
@@ -14,18 +9,14 @@ from sqlglot import exp
 from sqlglot.parser import IsPredicatePrecedence, Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from penstock.errors import ResolutionError, UnsupportedError
-from penstock.sql.calls import SPECIAL_CALLS, unit_argument
+from penstock.errors import ResolutionError
+from penstock.sql.call_grammar import CallGrammar
 from penstock.sql.durations import Duration, NotADuration, parse_duration, unit_name
-from penstock.sql.reading import NAME_TOKENS, WORD_TOKENS, Reader
+from penstock.sql.reading import NAME_TOKENS, Reader
 from penstock.sql.typenames import data_type
-from penstock.sql.types_grammar import TypeGrammar
 
 T = TokenType
 
-# Words before a bracket that are never the name of a function.
-_NO_CALL: Final = frozenset({T.OVER, T.CUBE, T.ROLLUP, T.MATCH_CONDITION, T.MATCH_RECOGNIZE, T.INTERVAL})
-_CALLABLE: Final = (NAME_TOKENS | {T.LEFT, T.RIGHT}) - _NO_CALL
 # Operators with something on both sides: one of them where an operand should stand is the error.
 _INFIX: Final = frozenset(
     {T.AND, T.OR, T.EQ, T.NEQ, T.GT, T.GTE, T.LT, T.LTE, T.NULLSAFE_EQ, T.LIKE, T.ILIKE, T.RLIKE, T.SIMILAR_TO}
@@ -36,20 +27,10 @@ _LITERAL_TYPES: Final = frozenset(
 )
 
 
-class ExpressionGrammar(TypeGrammar, Reader):
+class ExpressionGrammar(CallGrammar):
     """Expressions."""
 
     IS_PREDICATE_PRECEDENCE: ClassVar[IsPredicatePrecedence] = IsPredicatePrecedence.LOW
-    FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {}
-    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {}
-    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {}
-    NO_PAREN_FUNCTIONS: ClassVar[dict[TokenType, type[exp.Expr]]] = {
-        T.CURRENT_DATE: exp.CurrentDate,
-        T.CURRENT_TIME: exp.CurrentTime,
-        T.CURRENT_TIMESTAMP: exp.CurrentTimestamp,
-        T.LOCALTIME: exp.Localtime,
-        T.LOCALTIMESTAMP: exp.Localtimestamp,
-    }
     ID_VAR_TOKENS: ClassVar = set(NAME_TOKENS)
     ALIAS_TOKENS: ClassVar = set(NAME_TOKENS)
     TABLE_ALIAS_TOKENS: ClassVar = set(NAME_TOKENS) - {
@@ -65,7 +46,6 @@ class ExpressionGrammar(TypeGrammar, Reader):
         T.SEMI,
         T.WINDOW,
     }
-    FUNC_TOKENS: ClassVar = set(_CALLABLE)
     PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Callable[..., exp.Expr]]] = {}
     BRACKETS = frozenset({T.L_BRACKET})
     PRIMARY_PARSERS: ClassVar = {
@@ -97,33 +77,9 @@ class ExpressionGrammar(TypeGrammar, Reader):
             self.fail("an expression")
         return found
 
-    def an_expression(self) -> exp.Expr:
-        """An expression without an alias."""
-        found = self._parse_disjunction()
-        if found is None:
-            self.fail("an expression")
-        return found
-
-    def operand(self) -> exp.Expr:
-        """An expression without comparisons, AND, OR."""
-        found = self._parse_bitwise()
-        if found is None:
-            self.fail("an expression")
-        return found
-
-    def argument(self) -> exp.Expr | None:
-        """An argument of a call."""
-        return self._parse_lambda()
-
     def interval(self) -> exp.Expr | None:
         """INTERVAL …; None, having taken nothing, when this is no interval."""
         return self._parse_interval()
-
-    def nested_query(self) -> exp.Expr | None:
-        """A query inside brackets; None, having taken nothing, when none begins here."""
-        return self._parse_select(nested=True) if self.at(T.SELECT, T.WITH) else None
-
-    # atoms
 
     def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
         if self._curr.token_type == T.INTERVAL:
@@ -231,144 +187,6 @@ class ExpressionGrammar(TypeGrammar, Reader):
         """The canonical interval of a number of microseconds."""
         return Duration(micros=micros).node()
 
-    # calls
-
-    def _parse_function_call(
-        self,
-        functions: dict[str, Callable[..., exp.Expr]] | None = None,
-        anonymous: bool = False,
-        optional_parens: bool = True,
-        any_token: bool = False,
-    ) -> exp.Expr | None:
-        token = self._curr
-        after_dot = self._prev.token_type == T.DOT
-        if token.token_type == T.CASE and not after_dot:
-            self._advance()
-            return self._parse_case()
-        if self._next.token_type != T.L_PAREN:
-            if optional_parens and token.token_type in self.NO_PAREN_FUNCTIONS and not after_dot:
-                self._advance()
-                return self.NO_PAREN_FUNCTIONS[token.token_type]().update_positions(token)
-            return None
-        if token.token_type not in self.FUNC_TOKENS:
-            return None
-        self._advance(2)
-        call = self._call(token)
-        call.update_positions(token)
-        call.meta["stop"] = self._prev.end
-        if self._curr.token_type == T.USING and token.text.upper() == "TRANSFORM":
-            self.refuse(UnsupportedError, "UNSUPPORTED_CLAUSE", "scripts are never run", "write the step in SQL", token)
-        self._called = token
-        return self._parse_window(call)
-
-    def _parse_partition_and_order(self) -> tuple[list[exp.Expr], exp.Expr | None]:
-        found = super()._parse_partition_and_order()
-        if self.ahead("SESSION", "WITH", "GAP"):
-            self.not_yet(
-                "sessions as the frame of a window function are not there yet",
-                "use GROUP BY SESSION(ts, gap)",
-                self._called,
-                "UPDATING_WINDOW_FUNCTION",
-            )
-        return found
-
-    def _call(self, token: Token) -> exp.Expr:
-        """A call whose name and opening bracket are taken, up to and with its closing bracket."""
-        upper = token.text.upper()
-        special = SPECIAL_CALLS.get(upper)
-        if special is not None:
-            index = self._index
-            found: exp.Expr | None = special(self, token)
-            if found is not None:
-                self._match_r_paren()
-                return found
-            self._retreat(index)
-        if self._match(T.R_PAREN):
-            if token.token_type in self.NO_PAREN_FUNCTIONS:
-                return self.NO_PAREN_FUNCTIONS[token.token_type]()
-            return self.expression(exp.Anonymous(this=token.text, expressions=[]))
-        first = unit_argument(self, upper)
-        arguments = [first] if first is not None else []
-        if first is None or self._match(T.COMMA):
-            arguments += self._parse_csv(self._parse_lambda)
-        self._match_r_paren()
-        return self.expression(exp.Anonymous(this=token.text, expressions=arguments))
-
-    def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
-        """An argument: a lambda, a named argument, DISTINCT …, or an expression, with ORDER BY and the like behind."""
-        named = self._named_argument()
-        if named is not None:
-            return named
-        parameters = self._lambda_parameters()
-        if parameters is not None:
-            body = self._replace_lambda(self.an_expression(), parameters)
-            return self.expression(exp.Lambda(this=body, expressions=parameters))
-        this: exp.Expr | None
-        if self._match(T.DISTINCT):
-            this = self.expression(exp.Distinct(expressions=self._parse_csv(self._parse_disjunction)))
-        else:
-            if self._curr.token_type == T.ALL and self._next.token_type != T.L_PAREN:
-                self._match(T.ALL)
-            this = self.nested_query() or self._parse_disjunction()
-        if this is None:
-            return None
-        return self._parse_respect_or_ignore_nulls(self._parse_order(self._parse_respect_or_ignore_nulls(this)))
-
-    def _named_argument(self) -> exp.Expr | None:
-        if self._next.token_type != T.FARROW or self._curr.token_type not in WORD_TOKENS | {T.IDENTIFIER}:
-            return None
-        token = self._curr
-        self._advance(2)
-        value = self._parse_disjunction() or self._parse_select()
-        if value is None:
-            self.fail("an expression")
-        return self.expression(exp.Kwarg(this=exp.Var(this=token.text), expression=value), token)
-
-    def _lambda_parameters(self) -> list[exp.Expr] | None:
-        """X -> …, (x, y) -> …. `payload -> 'key'` reads JSON: a lambda's body names its parameter."""
-        tokens: list[Token] = []
-        index = self._index
-        if self._curr.token_type in NAME_TOKENS and self._next.token_type == T.ARROW:
-            tokens, body = [self._curr], index + 2
-            if not self._mentions(self._curr.text, body):
-                return None
-        elif self._curr.token_type == T.L_PAREN:
-            body = index + 1
-            while body + 1 < self._tokens_size and self._tokens[body].token_type in NAME_TOKENS:
-                tokens.append(self._tokens[body])
-                body += 1
-                if self._tokens[body].token_type != T.COMMA:
-                    break
-                body += 1
-            arrow = self._tokens[body : body + 2]
-            if [token.token_type for token in arrow] != [T.R_PAREN, T.ARROW] or not tokens:
-                return None
-            body += 2
-            if len(tokens) == 1 and not self._mentions(tokens[0].text, body):
-                return None
-        else:
-            return None
-        self._advance(body - index)
-        return [self._identifier_expression(token, quoted=token.token_type == T.IDENTIFIER) for token in tokens]
-
-    def _mentions(self, parameter: str, start: int) -> bool:
-        """Whether the body that begins at `start` names the parameter; a literal that does not is a path into JSON."""
-        if start < self._tokens_size and self._tokens[start].token_type not in {T.STRING, T.NUMBER}:
-            return True
-        depth = 0
-        for token in self._tokens[start:]:
-            if token.token_type in {T.L_PAREN, T.L_BRACKET}:
-                depth += 1
-            elif token.token_type in {T.R_PAREN, T.R_BRACKET}:
-                depth -= 1
-            if depth < 0 or (depth == 0 and token.token_type == T.COMMA):
-                return False
-            if token.token_type in NAME_TOKENS and token.text.upper() == parameter.upper():
-                return True
-        return False
-
-    # constructors and subscripts
-
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         if self._curr.token_type != T.L_BRACKET:
             return this
@@ -395,8 +213,6 @@ class ExpressionGrammar(TypeGrammar, Reader):
         if len(items) % 2:
             self.fail("a value for the last key of the map")
         return exp.VarMap(keys=exp.Array(expressions=items[0::2]), values=exp.Array(expressions=items[1::2]))
-
-    # rules of sqlglot that let too much pass
 
     def _parse_case(self) -> exp.Expr | None:
         first = self._prev

@@ -8,10 +8,11 @@ ends, a character that no SQL text may hold. Everything later works on one state
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from penstock.errors import NotYetError, PenstockError, ScriptError, Span
+from penstock.frozen import frozen
 
 MAX_STATEMENT: Final = 1 << 20  # characters; a longer statement is data, not a query
 MAX_DEPTH: Final = 100  # brackets in brackets; each level costs the parser some twenty Python frames
@@ -34,7 +35,7 @@ _ESCAPED = re.compile(r"'(?:[^'\\]++|\\.|'')*+'", re.DOTALL)
 _CLOSING: Final = {"(": ")", "[": "]"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """One statement of a script: text[start:end], without the semicolon. `error` is set when it cannot be lexed;
     `torn` when a quote or comment never ends, so that what looks like code may be the inside of a string."""

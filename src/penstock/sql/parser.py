@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -26,6 +27,34 @@ _FRAMES: Final = 8_000
 MAX_TREE: Final = 300
 
 
+class _Deep:
+    """Room for a recursive parser: a higher limit of frames while any thread is parsing.
+
+    The limit belongs to the whole process, so the first thread in raises it and the last one out restores it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._before = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._before = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._before, _FRAMES))
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                sys.setrecursionlimit(self._before)
+
+
+_DEEP: Final = _Deep()
+
+
 class PenstockParser(QueryGrammar):
     """The grammar of Penstock. Statements are read by `penstock.sql.grammar`, queries and expressions by its bases."""
 
@@ -35,11 +64,10 @@ class PenstockParser(QueryGrammar):
         `end` is where the statement ends, for what is missing there; `shown` is how a token may be quoted.
         """
         self.shown = shown
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(limit, _FRAMES))
         try:
-            found = rule(self)
-            self.end()
+            with _DEEP:
+                found = rule(self)
+                self.end()
         except SyntaxFailure as failure:
             raise syntax_error(failure, end, shown) from None
         except PenstockError:
@@ -51,8 +79,6 @@ class PenstockParser(QueryGrammar):
         except (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             # A rule of sqlglot met a tree it did not expect. Its message may quote the text: only its kind is told.
             raise InternalError(f"the parser failed ({type(error).__name__})") from None
-        finally:
-            sys.setrecursionlimit(limit)
         return found
 
     def _here(self, end: Span) -> Span:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from penstock.errors import Span
+from penstock.frozen import frozen
 from penstock.sql.lexical import INVALID, first_words
 from penstock.sql.tokens import WORDS
 
@@ -54,7 +55,7 @@ _PARTS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """A script and how it may be shown. `masked` has the length of `text`, with the same line breaks."""
 

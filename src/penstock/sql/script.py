@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Final
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from penstock.errors import PenstockError, ScriptError, Span
+from penstock.frozen import frozen
 from penstock.sql import redact
 from penstock.sql.dialect import Penstock
 from penstock.sql.grammar.kinds import kind_of
@@ -28,7 +29,7 @@ MAX_CHAIN: Final = 2_000
 _HOPELESS: Final = frozenset({"STATEMENT_TOO_LONG", "STATEMENT_TOO_DEEP"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parsed:
     """One statement of a script: what it says, or why it cannot be read.
 
@@ -43,7 +44,7 @@ class Parsed:
     source: Source
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Read:
     piece: Piece
     statement: Statement | None

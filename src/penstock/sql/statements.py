@@ -7,11 +7,12 @@ changes a tree once it stands in a statement (whoever needs another one copies i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Literal
 
 from penstock.errors import Span
+from penstock.frozen import frozen
 from penstock.secrets import Secret
 from penstock.types import SqlType
 
@@ -27,7 +28,7 @@ def span_field() -> Span:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Name:
     """An identifier as written. An unquoted one is found without regard to case, a quoted one exactly."""
 
@@ -46,7 +47,7 @@ class Emit(Enum):
     CHANGES = "CHANGES"  # every change
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptionValue:
     """The value of an option or setting. The text is wrapped: which options are secret is known only later."""
 
@@ -57,7 +58,7 @@ class OptionValue:
         return self.text.reveal()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """One `key = value` of a WITH clause, the key as written."""
 
@@ -67,7 +68,7 @@ class Option:
     value_span: Span = span_field()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Watermark:
     """`WATERMARK FOR column AS column - delay`; the delay is in microseconds and constant."""
 
@@ -76,7 +77,7 @@ class Watermark:
     span: Span = span_field()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """A column of a CREATE statement.
 
@@ -96,7 +97,7 @@ class Column:
     type_span: Span = span_field()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """RisingWave's `FORMAT UPSERT ENCODE AVRO (…)` after the WITH clause; `key_encode` is `KEY ENCODE …`."""
 
@@ -107,7 +108,7 @@ class Format:
     span: Span = span_field()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Query:
     """A SELECT (or VALUES, or set operation) with its emission, if the statement says one."""
 
@@ -117,7 +118,7 @@ class Query:
     span: Span = span_field()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Statement:
     """The root of all statements; `span` covers the statement without its semicolon."""
 
@@ -127,7 +128,7 @@ class Statement:
 RelationKind = Literal["STREAM", "TABLE", "SOURCE"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CreateRelation(Statement):
     """CREATE STREAM, TABLE or SOURCE with columns and options. `type = 'sink'` among the options makes it a sink."""
 
@@ -146,7 +147,7 @@ class CreateRelation(Statement):
     with_span: Span = span_field()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CreateSink(Statement):
     """CREATE SINK k [(columns)] [INTO table] [FROM relation | AS SELECT …] WITH (…). INTO a table is RisingWave's."""
 
@@ -162,7 +163,7 @@ class CreateSink(Statement):
     with_span: Span = span_field()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CreateView(Statement):
     """CREATE [TEMPORARY] VIEW v [(names)] AS SELECT …: a name for a query, inlined where it is used."""
 
@@ -174,7 +175,7 @@ class CreateView(Statement):
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CreateMaterializedView(Statement):
     """CREATE MATERIALIZED VIEW v [(names)] [WITH (…)] AS SELECT …: a job, and a table kept up to date by it."""
 
@@ -186,7 +187,7 @@ class CreateMaterializedView(Statement):
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Parameter:
     """A parameter of a user function."""
 
@@ -194,7 +195,7 @@ class Parameter:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CreateFunction(Statement):
     """CREATE FUNCTION f(args) RETURNS type LANGUAGE python AS 'module.function' | AS $$ source $$."""
 
@@ -210,7 +211,7 @@ class CreateFunction(Statement):
     options: tuple[Option, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CreateSecret(Statement):
     """CREATE SECRET name AS 'value' (or a `${env:X}` reference)."""
 
@@ -225,7 +226,7 @@ class CreateSecret(Statement):
 ObjectKind = Literal["STREAM", "TABLE", "SOURCE", "SINK", "VIEW", "MATERIALIZED VIEW", "FUNCTION", "SECRET"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Drop(Statement):
     """DROP kind [IF EXISTS] name [CASCADE | RESTRICT]."""
 
@@ -235,7 +236,7 @@ class Drop(Statement):
     cascade: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Alter(Statement):
     """ALTER kind name: SET (options), RESET (keys) or RENAME TO name. Other actions are not there yet."""
 
@@ -248,7 +249,7 @@ class Alter(Statement):
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Insert(Statement):
     """INSERT INTO target [(columns)] [WITH (…)] SELECT … | VALUES …. VALUES is a Query whose tree is exp.Values."""
 
@@ -258,21 +259,21 @@ class Insert(Statement):
     options: tuple[Option, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StatementSet(Statement):
     """EXECUTE STATEMENT SET BEGIN insert; … END: several inserts as one job."""
 
     inserts: tuple[Insert, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Select(Statement):
     """A bare query."""
 
     query: Query
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Subscribe(Statement):
     """SUBSCRIBE TO v [SINCE n]."""
 
@@ -280,7 +281,7 @@ class Subscribe(Statement):
     since: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Explain(Statement):
     """EXPLAIN [PHYSICAL | (FORMAT JSON)] statement."""
 
@@ -289,14 +290,14 @@ class Explain(Statement):
     json: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ExplainWatermark(Statement):
     """EXPLAIN WATERMARK FOR view-or-job."""
 
     name: Name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ShowRewrite(Statement):
     """SHOW REWRITE statement: its canonical text and the Spark SQL that would run."""
 
@@ -317,14 +318,14 @@ ShowKind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Show(Statement):
     """SHOW kind."""
 
     kind: ShowKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ShowCreate(Statement):
     """SHOW CREATE [kind] name."""
 
@@ -332,7 +333,7 @@ class ShowCreate(Statement):
     kind: ObjectKind | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Describe(Statement):
     """DESCRIBE [EXTENDED] name."""
 
@@ -340,7 +341,7 @@ class Describe(Statement):
     extended: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ControlJob(Statement):
     """PAUSE | RESUME | RESTART | STOP JOB name [WITH DRAIN]. Savepoints are refused by the parser as not there yet."""
 
@@ -349,7 +350,7 @@ class ControlJob(Statement):
     drain: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class AdvanceWatermark(Statement):
     """ADVANCE WATERMARK FOR stream TO TIMESTAMP '…'; the time in microseconds since 1970, UTC."""
 
@@ -357,7 +358,7 @@ class AdvanceWatermark(Statement):
     timestamp_us: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SetSetting(Statement):
     """SET key = value."""
 
@@ -367,7 +368,7 @@ class SetSetting(Statement):
     value_span: Span = span_field()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ResetSetting(Statement):
     """RESET key, or RESET for all."""
 

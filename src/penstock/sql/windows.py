@@ -10,20 +10,20 @@ TUMBLE(t, ts, size)                                                         as a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import NotYetError, ResolutionError, Span
+from penstock.frozen import frozen
 from penstock.sql.durations import NotADuration, duration_us
 from penstock.sql.nodes import CUMULATE, HOP, SESSION, TUMBLE, WindowCall, WindowPart, WindowTable
 from penstock.sql.reading import NAME_TOKENS
 from penstock.sql.spans import token_span
 
 if TYPE_CHECKING:
-    from penstock.sql.expressions import ExpressionGrammar
+    from penstock.sql.call_grammar import CallGrammar
     from penstock.sql.relations import RelationGrammar
 
 T = TokenType
@@ -33,19 +33,19 @@ _DURATIONS: Final = {TUMBLE: ("size",), HOP: ("slide", "size"), SESSION: ("gap",
 _LABELS: Final = frozenset({"DATA", "TIMECOL", "SIZE", "SLIDE", "GAP", "STEP", "OFFSET"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Argument:
     node: exp.Expr
     span: Span
     label: str | None = None
 
 
-def window_call(parser: ExpressionGrammar, token: Token) -> exp.Expr:
+def window_call(parser: CallGrammar, token: Token) -> exp.Expr:
     """A window as an expression; its name and opening bracket are taken."""
     return _call(parser, token, token.text.upper())
 
 
-def window_part(parser: ExpressionGrammar, token: Token) -> exp.Expr:
+def window_part(parser: CallGrammar, token: Token) -> exp.Expr:
     """TUMBLE_START(…) and its like."""
     kind, _, part = token.text.upper().rpartition("_")
     call = _call(parser, token, kind)
@@ -54,7 +54,7 @@ def window_part(parser: ExpressionGrammar, token: Token) -> exp.Expr:
     return WindowPart(this=call, part=part.lower())
 
 
-def _call(parser: ExpressionGrammar, token: Token, kind: str) -> WindowCall:
+def _call(parser: CallGrammar, token: Token, kind: str) -> WindowCall:
     arguments = _arguments(parser)
     time = None
     if arguments and not isinstance(arguments[0].node, exp.Interval):
@@ -67,7 +67,7 @@ def _call(parser: ExpressionGrammar, token: Token, kind: str) -> WindowCall:
     return WindowCall(kind=kind, time=time, **values)
 
 
-def _arguments(parser: ExpressionGrammar) -> list[_Argument]:
+def _arguments(parser: CallGrammar) -> list[_Argument]:
     found: list[_Argument] = []
     while parser.current and parser.current.token_type != T.R_PAREN:
         first = parser.current

@@ -11,7 +11,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -29,6 +28,7 @@ from penstock.catalog.model import (
     SourceDefinition,
 )
 from penstock.errors import InternalError
+from penstock.frozen import frozen
 from penstock.secrets import Secret
 from penstock.sql.statements import Name
 from penstock.stores.migrate import migrate, read_meta
@@ -43,7 +43,7 @@ _BUSY_MS: Final = 5_000
 Clock = Callable[[], datetime]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredObject:
     """A row of the catalog: what is needed to define the object again."""
 

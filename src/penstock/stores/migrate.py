@@ -7,17 +7,17 @@ import pkgutil
 import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.errors import CatalogError, InternalError
+from penstock.frozen import frozen
 from penstock.stores import migrations
 
 _MODULE: Final = re.compile(r"v(\d{4})_\w+")
 _SCHEMA_VERSION: Final = "schema_version"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Migration:
     """One step; it runs inside a transaction that also records its number."""
 

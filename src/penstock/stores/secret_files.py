@@ -7,11 +7,11 @@ a crash between writing the file and committing the row leaves the old value in 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from penstock.errors import CatalogError
+from penstock.frozen import frozen
 from penstock.secrets import Secret
 from penstock.stores.private_files import make_private_directory, sync_directory, unusable, write_private
 
@@ -37,7 +37,7 @@ def file_name(name: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SecretFiles:
     """The secret files of one state directory."""
 

@@ -96,7 +96,7 @@ def test_e1_delays(clause: str, delay: int) -> None:
 
 
 def test_lateness_is_a_watermark() -> None:
-    found = source_of("CREATE TABLE s (ts TIMESTAMP LATENESS INTERVAL 1 HOURS)")
+    found = source_of("CREATE STREAM s (ts TIMESTAMP LATENESS INTERVAL 1 HOURS)")
     assert found.event_time == EventTime("ts", 3_600_000_000, "watermark")
 
 

@@ -128,8 +128,8 @@ def test_no_secret_is_said_of_a_broken_statement(rng: random.Random) -> None:
     ids=lambda text: str(text[:20]),
 )
 def test_monstrous_texts_are_answered_in_a_second(text: str | bytes) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     reports = analyze_script(text)
-    assert time.perf_counter() - begin < 1.0
+    assert time.process_time() - begin < 1.0
     assert reports
     assert all(isinstance(report.error, PenstockError) for report in reports)

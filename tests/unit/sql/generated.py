@@ -21,8 +21,13 @@ TYPES = st.sampled_from(
         "DECIMAL(10, 2)",
         "TIMESTAMP(3)",
         "ROW<a INT, b STRING>",
+        "ARRAY<INT>",
+        "MAP<STRING, ARRAY<DOUBLE>>",
+        "TIMESTAMP WITH TIME ZONE",
+        "BYTEA",
+        "INT[]",
+        "DOUBLE PRECISION",
     ]
-    + ["ARRAY<INT>", "MAP<STRING, ARRAY<DOUBLE>>", "TIMESTAMP WITH TIME ZONE", "BYTEA", "INT[]", "DOUBLE PRECISION"]
 )
 UNITS = st.sampled_from(["SECOND", "MINUTE", "HOURS", "days", "MILLISECOND", "week"])
 INTERVALS = st.one_of(

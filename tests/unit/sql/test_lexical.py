@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -168,3 +170,14 @@ def test_statements_at_the_limit_are_read() -> None:
     parse_statement("SELECT " + "SUBSTRING(" * 60 + "a" + ", 1)" * 60)
     parse_statement("SELECT " + " OR ".join(f"a = {i}" for i in range(250)))
     assert parse_script("SELECT '" + "a" * (MAX_STATEMENT - 20) + "'")[0].error is None
+
+
+def test_threads_parse_side_by_side_and_leave_no_trace() -> None:
+    """The parser needs more frames than Python grants; the limit of the process is as before when all are done."""
+    before = sys.getrecursionlimit()
+    deep = "SELECT " + "(" * 90 + "1" + ")" * 90
+    texts = [deep, "SELECT " + "NOT " * 1_900 + "a", "SELECT 1"] * 20
+    with ThreadPoolExecutor(8) as pool:
+        found = [[parsed] for [parsed] in pool.map(parse_script, texts)]
+    assert [parsed.error is None for [parsed] in found] == [True, False, True] * 20
+    assert sys.getrecursionlimit() == before

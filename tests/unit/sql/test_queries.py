@@ -36,16 +36,21 @@ def refusal(text: str) -> PenstockError:
 
 @pytest.mark.parametrize(
     "call",
-    ["COUNT(*)", "sum(a)", "COALESCE(a, b)", "SUBSTRING(a, 1, 2)", "TRIM(a)", "POSITION(a, b)", "FLOOR(x)", "CEIL(x)"]
-    + [
+    [
+        "COUNT(*)",
+        "sum(a)",
+        "COALESCE(a, b)",
+        "SUBSTRING(a, 1, 2)",
+        "TRIM(a)",
+        "POSITION(a, b)",
+        "FLOOR(x)",
+        "CEIL(x)",
         "TO_TIMESTAMP_LTZ(a, 3)",
         "NOW()",
         "PROCTIME()",
         "date_trunc('hour', ts)",
         "left(a, 2)",
         "filter(xs, x -> x > 1)",
-    ]
-    + [
         "MAP('a', 1)",
         "IFNULL(a, b)",
         "concat(a, b)",
@@ -59,7 +64,7 @@ def test_ordinary_calls_keep_their_name(call: str) -> None:
     """The function registry alone decides what a name means."""
     found = item(call)
     assert isinstance(found, exp.Anonymous)
-    assert found.this == call.split("(")[0]
+    assert found.this == call.split("(", maxsplit=1)[0]
 
 
 @pytest.mark.parametrize(
@@ -123,6 +128,12 @@ def test_what_has_a_node_of_its_own(text: str, kind: type[exp.Expr]) -> None:
         ("SELECT ALL a FROM t ORDER BY a ASC", "SELECT a FROM t ORDER BY a"),
         ("SELECT a != b, a == b FROM t", "SELECT a <> b, a = b FROM t"),
         ("((SELECT 1))", "SELECT 1"),
+        ("SELECT LAG(x IGNORE NULLS) OVER w FROM t", "SELECT LAG(x) IGNORE NULLS OVER w FROM t"),
+        (
+            "SELECT SUM(x) OVER (ORDER BY ts ROWS 2 PRECEDING) FROM t",
+            "SELECT SUM(x) OVER (ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM t",
+        ),
+        ("SELECT JSON_VALUE(a, '$.b' RETURNING INT) FROM t", "SELECT CAST(JSON_VALUE(a, '$.b') AS INT) FROM t"),
         ("SELECT a b FROM t u", "SELECT a AS b FROM t AS u"),
         ("SELECT NOT a IN (1) FROM t", "SELECT a NOT IN (1) FROM t"),
         (
@@ -248,6 +259,9 @@ def test_everything_of_a_query_at_once() -> None:
         ("WITH a (SELECT 1) SELECT 2", "expected a name, found SELECT", 9),
         ("WITH a AS (INSERT INTO t SELECT 1) SELECT 2", "expected SELECT, found INSERT", 12),
         ("SELECT {a} FROM t", "expected an expression, found {", 8),
+        ("SELECT COUNT(DISTINCT) FROM t", "expected an expression, found )", 22),
+        ("SELECT SUM(a) FILTER (b > 1) FROM t", "expected WHERE, found b", 23),
+        ("SELECT SUM(a) OVER (ROWS 5) FROM t", "expected PRECEDING or FOLLOWING, found )", 27),
         ("SELECT a. FROM t", "expected an expression, found FROM", 11),
         ("SELECT a FROM t. AS u", "expected a table name, found AS", 18),
         ("SELECT 1 UNION ALL FROM t", "expected SELECT, found FROM", 20),

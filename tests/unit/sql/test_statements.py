@@ -217,8 +217,6 @@ def refusal(text: str) -> PenstockError:
         "MERGE INTO t USING u ON TRUE",
         "TRUNCATE TABLE t",
         "GRANT SELECT ON t TO u",
-    ]
-    + [
         "REVOKE ALL ON t FROM u",
         "COMMIT",
         "ROLLBACK",

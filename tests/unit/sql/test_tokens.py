@@ -12,7 +12,7 @@ from penstock.sql.statements import Select
 from penstock.sql.tokens import tokenize
 
 
-def tree(text: str) -> exp.Expr:
+def tree(text: str) -> exp.Query:
     statement = parse_statement(text)
     assert isinstance(statement, Select)
     return statement.query.tree
@@ -85,7 +85,7 @@ def test_positions_count_in_the_script() -> None:
         span = own_span(node)
         assert span is not None, node
         line = SCRIPT.split("\n")[span.line - 1]
-        assert line[span.column - 1 :].startswith(SCRIPT[span.start : span.end].split("\n")[0])
+        assert line[span.column - 1 :].startswith(SCRIPT[span.start : span.end].split("\n", maxsplit=1)[0])
         texts[SCRIPT[span.start : span.end]] = type(node).__name__
     assert {"'💧'", "größe", "FOO", "b", "'x'", "*", "t", "u"} <= set(texts)
 

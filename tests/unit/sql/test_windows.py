@@ -12,7 +12,7 @@ from penstock.sql.script import parse_script, parse_statement
 from penstock.sql.statements import Select
 
 
-def query(text: str) -> exp.Expr:
+def query(text: str) -> exp.Query:
     statement = parse_statement(text)
     assert isinstance(statement, Select)
     return statement.query.tree

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
+
+from penstock.frozen import frozen
 
 
 class UnreadableFile(click.ClickException):
@@ -15,7 +16,7 @@ class UnreadableFile(click.ClickException):
     exit_code = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Script:
     """A script as it was read: bytes, because what is no valid text is for the front end to say."""
 

@@ -6,9 +6,9 @@ A closed list, because some properties of the client name classes to load or com
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from penstock.frozen import frozen
 from penstock.options.schema import Passthrough
 from penstock.options.values import Boolean, Choice, Integer, Kind, Text
 from penstock.sql.statements import OptionValue
@@ -21,7 +21,7 @@ _LOGIN_MODULES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JaasConfig(Text):
     """A login configuration with one of Kafka's own login modules: others may be made to load foreign code."""
 

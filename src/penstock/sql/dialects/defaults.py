@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from penstock.frozen import frozen
 from penstock.sql.statements import Emit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Defaults:
     """The defaults of one dialect, taken when `SET dialect` asks for them.
 

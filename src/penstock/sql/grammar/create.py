@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import Span
+from penstock.frozen import frozen
 from penstock.secrets import Secret
 from penstock.sql.dialects import ksqldb, materialize
 from penstock.sql.dialects.risingwave import include_columns
@@ -29,7 +30,7 @@ from penstock.sql.statements import (
 T = TokenType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     """The words before the kind of object, and the kind's token."""
 
