@@ -9,6 +9,7 @@ from sqlglot import exp
 from penstock.errors import NotYetError, ResolutionError
 from penstock.plan.context import EventTimeWantedError
 from penstock.plan.relation import EVENT_TIME_COLUMN, WINDOW_COLUMN, EventTime
+from penstock.plan.scope import shown_alias
 from penstock.plan.trees import column
 from penstock.sql.spans import span_of
 
@@ -69,7 +70,7 @@ def _implicit(node: Node, scope: Scope, span: Span | None) -> tuple[exp.Expr, st
                 return column(entry.name, leaf.alias), leaf.alias
         if leaf.open:
             return column("_timestamp", leaf.alias), leaf.alias
-    names = ", ".join(f'"{leaf.alias}"' for leaf in scope.leaves)
+    names = ", ".join(shown_alias(leaf.alias) for leaf in scope.leaves)
     raise ResolutionError(
         "MISSING_EVENT_TIME",
         f"the window names no time column, and {names or 'the query'} has no event time",
@@ -109,17 +110,17 @@ def _check_type(found: Resolved, span: Span | None) -> None:
 
 
 def _not_event_time(found: Resolved, node: Node, span: Span | None) -> ResolutionError:
-    alias = found.leaf.alias if found.leaf is not None else "the input"
+    alias = shown_alias(found.leaf.alias) if found.leaf is not None else "the input"
     known = [entry.name for entry in (found.leaf.fields if found.leaf else ()) if entry.event_time and not entry.hidden]
     if found.field.part in ("start", "end"):
         hint = "window_time is the event time of windowed rows: use it instead"
     elif known:
-        hint = f'the event time of "{alias}" is "{known[0]}"'
+        hint = f'the event time of {alias} is "{known[0]}"'
     else:
         hint = f"declare it in the stream with WATERMARK FOR {found.field.name}, and select it in every subquery"
     return ResolutionError(
         "MISSING_EVENT_TIME",
-        f'column "{found.field.name}" is not the event time of "{alias}"',
+        f'column "{found.field.name}" is not the event time of {alias}',
         hint=hint,
         span=span,
     )

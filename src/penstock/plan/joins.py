@@ -10,6 +10,7 @@ from sqlglot import exp
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.nodes import Join, Node
 from penstock.plan.relation import WINDOW_COLUMN, Mode, State
+from penstock.plan.scope import shown_alias
 from penstock.plan.time_bounds import TimeBounds, time_bounds
 from penstock.plan.trees import column, nondeterministic_call, nondeterministic_name
 from penstock.plan.windows import duration_words
@@ -160,7 +161,7 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
         )
     context.warn(
         "the join of "
-        + " with ".join(", ".join(f'"{leaf.alias}"' for leaf in side.leaves) for side in (left, right))
+        + " with ".join(", ".join(shown_alias(leaf.alias) for leaf in side.leaves) for side in (left, right))
         + " keeps every row of both streams for ever; bound their event times to let go of old rows"
     )
     state = State("every row of both streams", None)

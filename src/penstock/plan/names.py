@@ -1,4 +1,4 @@
-"""The name of a column of a SELECT list that has no AS."""
+"""What a column of a SELECT list is called when it has no AS, and one call that the planner knows by name."""
 
 from __future__ import annotations
 
@@ -20,3 +20,8 @@ def output_name(expression: exp.Expr, position: int) -> str:
     if isinstance(expression, exp.Anonymous):
         return str(expression.name).lower()
     return f"_c{position}"
+
+
+def is_proctime(expression: exp.Expr | None) -> bool:
+    """Whether an expression is PROCTIME(), the time at which a row is processed."""
+    return isinstance(expression, exp.Anonymous) and expression.name.casefold() == "proctime"

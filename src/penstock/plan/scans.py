@@ -17,6 +17,7 @@ from penstock.catalog.system import SYSTEM_TABLES
 from penstock.errors import NotYetError, ResolutionError, ScriptError
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.event_times import default_event_time
+from penstock.plan.names import is_proctime
 from penstock.plan.nodes import Scan
 from penstock.plan.relation import WINDOW_END_COLUMN, EventTime, Field, Mode
 from penstock.plan.rules.order import apply_rules
@@ -106,7 +107,7 @@ def _source(context: PlanContext, definition: SourceDefinition, alias: str) -> R
             nullable=entry.nullable,
             qualifier=alias,
             event_time=event_time is not None and entry.name == event_time.column,
-            processing_time=_is_proctime(entry),
+            processing_time=is_proctime(entry.computed),
             source=(name, entry.name),
         )
         for entry in definition.columns
@@ -125,11 +126,6 @@ def _source(context: PlanContext, definition: SourceDefinition, alias: str) -> R
     if event_time is not None:
         context.reads.setdefault(name, set()).add(event_time.column)
     return Relation(node, _from_view(name, fields), direct=True)
-
-
-def _is_proctime(entry: ColumnDefinition) -> bool:
-    computed = entry.computed
-    return isinstance(computed, exp.Anonymous) and computed.name.casefold() == "proctime"
 
 
 def _view(context: PlanContext, definition: ViewDefinition, span: Span | None) -> Relation:

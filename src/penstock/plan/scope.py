@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from penstock.errors import ResolutionError, Span
-from penstock.plan.relation import WINDOW_COLUMN, Field
+from penstock.plan.relation import HIDDEN_PREFIX, WINDOW_COLUMN, Field
 from penstock.plan.trees import column, dot, keep_place, typed
 from penstock.sql.spans import span_of
 from penstock.types import TIMESTAMP, SqlType
@@ -126,7 +126,7 @@ class Scope:
         return _with_path(Resolved(typed(column(entry.name, leaf.alias), None), entry, leaf), parts[1:])
 
     def _ambiguous(self, name: exp.Identifier, matches: list[tuple[Leaf, Field]]) -> ResolutionError:
-        owners = ", ".join(f'"{leaf.alias}"' for leaf, _ in matches)
+        owners = ", ".join(shown_alias(leaf.alias) for leaf, _ in matches)
         return ResolutionError(
             "AMBIGUOUS_COLUMN",
             f'column "{name.name}" stands in more than one relation: {owners}',
@@ -156,6 +156,11 @@ class Scope:
             hint=hint,
             span=span_of(node),
         )
+
+
+def shown_alias(alias: str) -> str:
+    """A relation of a FROM clause in a message; one of ours has no name that a user knows."""
+    return "the subquery" if alias.startswith(HIDDEN_PREFIX) else f'"{alias}"'
 
 
 def nearest(name: str, names: list[str]) -> str | None:

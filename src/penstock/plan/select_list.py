@@ -9,7 +9,7 @@ from sqlglot import exp
 from penstock.errors import ResolutionError
 from penstock.plan.block import Block, Item
 from penstock.plan.grouping import Grouping
-from penstock.plan.names import output_name
+from penstock.plan.names import is_proctime, output_name
 from penstock.plan.nodes import Node
 from penstock.plan.relation import HIDDEN_PREFIX, WINDOW_PARTS, WINDOW_TYPE, Field, WindowPart
 from penstock.plan.scope import same_name, window_bound
@@ -77,7 +77,7 @@ def _add_item(block: Block, written: exp.Expr) -> None:
     expression = written.this if isinstance(written, exp.Alias) else written
     tree = block.binder.bind(expression)
     name = written.alias if isinstance(written, exp.Alias) else output_name(expression, len(block.items))
-    entry = Field(name, type_of(tree))
+    entry = Field(name, type_of(tree), processing_time=is_proctime(expression))
     if isinstance(expression, exp.Column):
         found = block.scope.find(expression)
         if found is not None and not found.path and found.leaf is not None:
