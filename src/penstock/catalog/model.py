@@ -8,7 +8,7 @@ spelt differently but mean the same make equal definitions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from penstock.frozen import frozen
 from penstock.sql.statements import Name
@@ -81,8 +81,24 @@ class InlineSecret:
     value: Secret | None
 
 
+class _Object:
+    """What every definition has: its place in the catalog, a word for its kind, and what it is built on.
+
+    A definition that can be temporary, or built on others, has a field of that name; for the others it is fixed here.
+    """
+
+    __slots__ = ()
+    space: ClassVar[Space] = "relation"
+    name: Name
+
+    @property
+    def object_key(self) -> ObjectKey:
+        """The object's place in the catalog."""
+        return ObjectKey(self.space, self.name.text)
+
+
 @frozen(kw_only=True)
-class SourceDefinition:
+class SourceDefinition(_Object):
     """A STREAM, TABLE or SOURCE that rows are read from."""
 
     name: Name
@@ -97,11 +113,6 @@ class SourceDefinition:
     secrets: tuple[InlineSecret, ...] = ()
     depends_on: tuple[ObjectKey, ...] = ()
     text: str = field(default="", compare=False)
-
-    @property
-    def object_key(self) -> ObjectKey:
-        """The object's place in the catalog."""
-        return ObjectKey("relation", self.name.text)
 
     @property
     def bounded(self) -> bool:
@@ -120,12 +131,13 @@ class SourceDefinition:
 
 
 @frozen(kw_only=True)
-class SinkDefinition:
+class SinkDefinition(_Object):
     """A place that rows are written to; without columns it takes those of the query.
 
     `query` is that of CREATE SINK … AS; `into` the table that a sink of its own kind writes to.
     """
 
+    kind: ClassVar[Literal["sink"]] = "sink"
     name: Name
     columns: tuple[ColumnDefinition, ...]
     options: ResolvedOptions
@@ -140,21 +152,12 @@ class SinkDefinition:
     depends_on: tuple[ObjectKey, ...] = ()
     text: str = field(default="", compare=False)
 
-    @property
-    def kind(self) -> Literal["sink"]:
-        """The word for the object in messages."""
-        return "sink"
-
-    @property
-    def object_key(self) -> ObjectKey:
-        """The object's place in the catalog."""
-        return ObjectKey("relation", self.name.text)
-
 
 @frozen(kw_only=True)
-class ViewDefinition:
+class ViewDefinition(_Object):
     """A name for a query, put in its place wherever it is used."""
 
+    kind: ClassVar[Literal["view"]] = "view"
     name: Name
     columns: tuple[ColumnDefinition, ...]
     query: Query
@@ -164,21 +167,12 @@ class ViewDefinition:
     depends_on: tuple[ObjectKey, ...] = ()
     text: str = field(default="", compare=False)
 
-    @property
-    def kind(self) -> Literal["view"]:
-        """The word for the object in messages."""
-        return "view"
-
-    @property
-    def object_key(self) -> ObjectKey:
-        """The object's place in the catalog."""
-        return ObjectKey("relation", self.name.text)
-
 
 @frozen(kw_only=True)
-class MaterializedViewDefinition:
+class MaterializedViewDefinition(_Object):
     """A job, and the table that it keeps up to date. `key` are the columns its rows are told apart by."""
 
+    kind: ClassVar[Literal["materialized view"]] = "materialized view"
     name: Name
     columns: tuple[ColumnDefinition, ...]
     query: Query
@@ -190,55 +184,31 @@ class MaterializedViewDefinition:
     text: str = field(default="", compare=False)
 
     @property
-    def kind(self) -> Literal["materialized view"]:
-        """The word for the object in messages."""
-        return "materialized view"
-
-    @property
     def temporary(self) -> bool:
         """Never: a job outlives the connection that started it."""
         return False
 
-    @property
-    def object_key(self) -> ObjectKey:
-        """The object's place in the catalog."""
-        return ObjectKey("relation", self.name.text)
-
 
 @frozen(kw_only=True)
-class DimensionDefinition:
+class DimensionDefinition(_Object):
     """A table handed over through the Python interface; with `broadcast` it is sent whole to every reader."""
 
+    kind: ClassVar[Literal["dimension"]] = "dimension"
+    temporary: ClassVar[bool] = False
+    depends_on: ClassVar[tuple[ObjectKey, ...]] = ()
     name: Name
     columns: tuple[ColumnDefinition, ...]
     broadcast: bool = True
     text: str = field(default="", compare=False)
 
-    @property
-    def kind(self) -> Literal["dimension"]:
-        """The word for the object in messages."""
-        return "dimension"
-
-    @property
-    def temporary(self) -> bool:
-        """Never: its versions are kept on disk."""
-        return False
-
-    @property
-    def depends_on(self) -> tuple[ObjectKey, ...]:
-        """Nothing."""
-        return ()
-
-    @property
-    def object_key(self) -> ObjectKey:
-        """The object's place in the catalog."""
-        return ObjectKey("relation", self.name.text)
-
 
 @frozen(kw_only=True)
-class FunctionDefinition:
+class FunctionDefinition(_Object):
     """A function of the user's: `body` is a `module.function` path, or source text."""
 
+    kind: ClassVar[Literal["function"]] = "function"
+    space: ClassVar[Space] = "function"
+    depends_on: ClassVar[tuple[ObjectKey, ...]] = ()
     name: Name
     parameters: tuple[Parameter, ...]
     returns: SqlType | None
@@ -249,66 +219,31 @@ class FunctionDefinition:
     options: tuple[tuple[str, str], ...] = ()
     text: str = field(default="", compare=False)
 
-    @property
-    def kind(self) -> Literal["function"]:
-        """The word for the object in messages."""
-        return "function"
-
-    @property
-    def depends_on(self) -> tuple[ObjectKey, ...]:
-        """Nothing."""
-        return ()
-
-    @property
-    def object_key(self) -> ObjectKey:
-        """The object's place in the catalog; function names have no case."""
-        return ObjectKey("function", self.name.text)
-
 
 @frozen(kw_only=True)
-class SecretDefinition:
+class SecretDefinition(_Object):
     """A named secret: a reference to where its value is, or None where the value is kept in the secret files.
 
     `value` is known in the process that created it and is never stored with the definition.
     """
 
+    kind: ClassVar[Literal["secret"]] = "secret"
+    space: ClassVar[Space] = "secret"
+    temporary: ClassVar[bool] = False
+    depends_on: ClassVar[tuple[ObjectKey, ...]] = ()
     name: Name
     reference: Reference | None
     value: Secret | None = None
     text: str = field(default="", compare=False)
-
-    @property
-    def kind(self) -> Literal["secret"]:
-        """The word for the object in messages."""
-        return "secret"
-
-    @property
-    def temporary(self) -> bool:
-        """Never."""
-        return False
-
-    @property
-    def depends_on(self) -> tuple[ObjectKey, ...]:
-        """Nothing."""
-        return ()
-
-    @property
-    def object_key(self) -> ObjectKey:
-        """The object's place in the catalog."""
-        return ObjectKey("secret", self.name.text)
 
 
 @frozen
 class SystemTable:
     """A read-only relation of the engine itself, such as `penstock.jobs`; its name is dotted."""
 
+    kind: ClassVar[Literal["system table"]] = "system table"
     name: str
     columns: tuple[ColumnDefinition, ...]
-
-    @property
-    def kind(self) -> Literal["system table"]:
-        """The word for the object in messages."""
-        return "system table"
 
 
 Relation: TypeAlias = (
