@@ -62,7 +62,8 @@ def _analyze(statement: s.Statement, session: Session) -> Analysis:
 
 
 def _surroundings(session: Session) -> Surroundings:
-    return Surroundings(catalog=None if session.lenient else session.catalog, settings=session.settings)
+    catalog = None if session.lenient else session.catalog
+    return Surroundings(catalog=catalog, settings=session.settings, secrets=session.secrets)
 
 
 def _put(
@@ -190,7 +191,7 @@ def _create_function(statement: s.CreateFunction, session: Session) -> Analysis:
 
 @_analyze.register
 def _create_secret(statement: s.CreateSecret, session: Session) -> Analysis:
-    definition = define_secret(statement)
+    definition = define_secret(statement, session.secrets.get(statement.name.text))
     session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
     return Analysis(session, notices=notices, definition=definition)
 

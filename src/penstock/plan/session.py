@@ -10,6 +10,7 @@ from types import MappingProxyType
 from penstock.catalog.snapshot import Catalog
 from penstock.frozen import frozen
 from penstock.plan.context import PlanSettings
+from penstock.secrets import Secret
 from penstock.sql.dialects import arroyo, flink, risingwave
 from penstock.sql.dialects.defaults import PENSTOCK, Defaults
 from penstock.sql.statements import Emit
@@ -17,16 +18,21 @@ from penstock.sql.statements import Emit
 _DEFAULTS: Mapping[str, Defaults] = {
     defaults.dialect: defaults for defaults in (PENSTOCK, flink.DEFAULTS, arroyo.DEFAULTS, risingwave.DEFAULTS)
 }
+_NO_SECRETS: Mapping[str, Secret] = MappingProxyType({})
 _EMPTY: Mapping[str, object] = MappingProxyType({})
 
 
 @frozen
 class Session:
-    """A catalog snapshot and the settings in force. Every statement gives a new one."""
+    """A catalog snapshot and the settings in force. Every statement gives a new one.
+
+    `secrets` are the values behind stored statements, by name: of CREATE SECRET, and of options that held one.
+    """
 
     catalog: Catalog = field(default_factory=Catalog)
     settings: Mapping[str, object] = field(default_factory=lambda: _EMPTY)
     jobs: frozenset[str] = frozenset()
+    secrets: Mapping[str, Secret] = field(default_factory=lambda: _NO_SECRETS, repr=False)
     lenient: bool = False
 
     def plan_settings(self) -> PlanSettings:

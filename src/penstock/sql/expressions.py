@@ -61,8 +61,8 @@ class ExpressionGrammar(CallGrammar):
     COLUMN_OPERATORS: ClassVar = {
         T.DOT: None,
         T.DCOLON: Parser.COLUMN_OPERATORS[T.DCOLON],
-        T.ARROW: lambda self, this, path: self.expression(exp.JSONExtract(this=this, expression=path)),
-        T.DARROW: lambda self, this, path: self.expression(exp.JSONExtractScalar(this=this, expression=path)),
+        T.ARROW: lambda self, this, path: self.json_path(exp.JSONExtract, this, path),
+        T.DARROW: lambda self, this, path: self.json_path(exp.JSONExtractScalar, this, path),
         T.HASH_ARROW: Parser.COLUMN_OPERATORS[T.HASH_ARROW],
         T.DHASH_ARROW: Parser.COLUMN_OPERATORS[T.DHASH_ARROW],
     }
@@ -70,6 +70,13 @@ class ExpressionGrammar(CallGrammar):
     TERM: ClassVar = {kind: Parser.TERM[kind] for kind in (T.PLUS, T.DASH)}
     FACTOR: ClassVar = {kind: Parser.FACTOR[kind] for kind in (T.DIV, T.MOD, T.SLASH, T.STAR)}
     UNARY_PARSERS: ClassVar = {kind: Parser.UNARY_PARSERS[kind] for kind in (T.PLUS, T.NOT, T.TILDE, T.DASH)}
+
+    def json_path(self, kind: type[exp.Expr], this: exp.Expr, path: exp.Expr | None) -> exp.Expr:
+        """A step into JSON: `this -> 'key'`, `this -> 0`. A path that is computed could not be told from a lambda."""
+        if not isinstance(path, exp.Literal):
+            self.step_back()
+            self.fail("a key in quotes or a number")
+        return kind(this=this, expression=path)
 
     def _parse_unary(self) -> exp.Expr | None:
         found = super()._parse_unary()

@@ -172,6 +172,8 @@ def _secret_word(text: str, start: int, end: int) -> str | None:
 def _reads(text: str, start: int, end: int) -> bool:
     """Whether the statement only reads, so that its words are names and not values."""
     words = first_words(text, start, end, 3)
+    if {"SET", "CREATE", "ALTER"} & set(words[1:]) and words[0] not in {"EXPLAIN", "SHOW"}:
+        return False  # two statements run together: the second may have values
     words[:1] = [nearest_statement(word) or word for word in words[:1]]
     while words and words[0] in {"EXPLAIN", "SHOW"} and len(words) > 1:
         if words[0] == "SHOW" and words[1] != "REWRITE":
