@@ -221,6 +221,23 @@ def test_explain_shows_each_query(shell: Shell) -> None:
     assert "CREATE STREAM" not in shell.out
 
 
+def test_explain_answers_a_statement_in_its_own_form(shell: Shell) -> None:
+    """SHOW REWRITE gives the canonical statement and Spark's SQL, EXPLAIN (FORMAT JSON) gives JSON."""
+    asked = """CREATE STREAM s (k STRING);
+        SHOW REWRITE SELECT "k" FROM s;
+        EXPLAIN (FORMAT JSON) SELECT k FROM s;"""
+    assert shell("explain", shell.file(asked)) == 0
+    assert "-- canonical\nSELECT" in shell.out
+    assert "FROM `s` AS `s`;" in shell.out
+    assert '"is_stateful": false' in shell.out
+
+
+def test_explain_rewrite_shows_every_statement(shell: Shell) -> None:
+    assert shell("explain", "--rewrite", shell.file("create stream s (k string); select k from s;")) == 0
+    assert "CREATE STREAM s (" in shell.out
+    assert "-- Spark SQL\nSELECT\n  `s`.`k` AS `k`" in shell.out
+
+
 def test_explain_json_is_one_object_a_query(shell: Shell) -> None:
     assert shell("explain", "--json", shell.file(GOOD)) == 0
     (plan,) = shell.objects

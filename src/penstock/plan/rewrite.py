@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 def rewrite_text(report: StatementReport) -> str:
     """What SHOW REWRITE prints for a statement."""
-    parts = ["-- canonical", (report.canonical or "").rstrip(";") + ";"]
+    canonical = (report.canonical or "").removeprefix("SHOW REWRITE").strip()
+    parts = ["-- canonical", f"{canonical};"]
     if report.analysis is not None:
         for plan in report.analysis.plans:
             parts += ["", "-- Spark SQL", spark_sql(plan.spark) + ";"]

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 @click.command(short_help="Show how the queries of a script would run.")
 @click.argument("file", metavar="FILE")
 @json_option("Print one JSON object a query, one a line.")
+@click.option(
+    "--rewrite", is_flag=True, help="Show the canonical statement and the Spark SQL instead, as SHOW REWRITE does."
+)
 @lenient_option
 @debug_option
 @click.pass_context
-def explain(context: click.Context, *, file: str, json: bool, lenient: bool) -> None:
+def explain(context: click.Context, *, file: str, json: bool, rewrite: bool, lenient: bool) -> None:
     """Show the plan of each query in a script: its schema, event time, keys, windows, change mode and state.
 
     `-` reads the standard input. Statements that hold no query, such as CREATE STREAM, are read and not shown.
@@ -40,7 +43,7 @@ def explain(context: click.Context, *, file: str, json: bool, lenient: bool) -> 
 
     (script,) = read_scripts((file,))
     reports = analyze_script(script.content, lenient=lenient)
-    _print_plans([report for report in reports if report.plan is not None], script, json=json)
+    _print_plans(reports, script, json=json, rewrite=rewrite)
     debug = context.ensure_object(Invocation).debug
     failed = False
     for report in reports:
@@ -50,16 +53,23 @@ def explain(context: click.Context, *, file: str, json: bool, lenient: bool) -> 
     context.exit(1 if failed else 0)
 
 
-def _print_plans(reports: list[StatementReport], script: Script, *, json: bool) -> None:
+def _print_plans(reports: list[StatementReport], script: Script, *, json: bool, rewrite: bool) -> None:
     from penstock.interfaces.render import paint, wants_color
-    from penstock.plan.explain import explain_json, explain_text
+    from penstock.plan.answer import plan_answer
+    from penstock.plan.explain import explain_json
+    from penstock.plan.rewrite import rewrite_text
 
     color = wants_color(sys.stdout)
-    for number, report in enumerate(reports):
+    gap = ""
+    for report in reports:
+        answer = rewrite_text(report) if rewrite and report.error is None else plan_answer(report)
+        if answer is None:
+            continue
         if json:
             place = {"file": script.name, "line": report.span.line, "column": report.span.column}
             click.echo(dumps({**place, **explain_json(report)}, ensure_ascii=False))
             continue
         title = f"{report.kind} (line {report.span.line})"
-        click.echo(("\n" if number else "") + paint(title, "label", color=color), color=color)
-        click.echo(explain_text(report))
+        click.echo(gap + paint(title, "label", color=color), color=color)
+        click.echo(answer)
+        gap = "\n"
