@@ -15,6 +15,7 @@ stop, and names the object; the hint says what to do. `span` points into the use
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from penstock.frozen import frozen
@@ -22,7 +23,7 @@ from penstock.frozen import frozen
 Support = Literal["never", "not_yet"]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)  # made for every token: quicker to make than a `frozen` value
 class Span:
     """A stretch of the user's text: `line` and `column` count from 1, `start` from 0 in characters of the script."""
 

@@ -163,6 +163,7 @@ class ViewDefinition(_Object):
     query: Query
     event_time: EventTime | None = None
     mode: ChangeMode | None = None
+    bounded: bool = False
     temporary: bool = False
     depends_on: tuple[ObjectKey, ...] = ()
     text: str = field(default="", compare=False)

@@ -145,6 +145,7 @@ def _create_view(statement: s.CreateView, session: Session) -> Analysis:
         query=statement.query,
         event_time=_event_time(plan),
         mode=plan.mode.value,
+        bounded=plan.bounded,
         temporary=statement.temporary,
         depends_on=_keys(session, plan),
         text=canonical_text(statement),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlglot import exp
 
+from penstock.catalog.model import SourceDefinition, ViewDefinition
 from penstock.errors import ResolutionError, UnsupportedError
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.grouping import unmerged_session
@@ -42,11 +43,8 @@ def plan_output(
     """The plan of a query that goes to a view, a sink or the user."""
     # A bare query over views and tables is answered at once, from what they hold now; only if it reads a stream is it
     # a job. A view keeps both readings open: it is inlined where it is used.
-    continuous = kind not in ("result", "view")
-    stored = kind != "result"
-    relation, context = _plan(session, query, continuous=continuous, stored=stored)
-    if not continuous and not relation.node.bounded:
-        relation, context = _plan(session, query, continuous=True, stored=stored)
+    continuous = kind not in ("result", "view") or _reads_stream(session, query.tree)
+    relation, context = _plan(session, query, continuous=continuous, stored=kind != "result")
     if relation.unmerged:
         raise unmerged_session(span_of(query.tree))
     if names:
@@ -79,6 +77,19 @@ def plan_output(
         tuple(context.functions),
         _reads(root, context),
     )
+
+
+def _reads_stream(session: Session, tree: exp.Expr) -> bool:
+    """Whether a query reads a stream, itself or through a view."""
+    for table in tree.find_all(exp.Table):
+        if table.args.get("db") is not None or not isinstance(table.this, exp.Identifier):
+            continue
+        found = session.catalog.find(Name(table.name, quoted=bool(table.this.quoted)))
+        if isinstance(found, SourceDefinition | ViewDefinition) and not found.bounded:
+            return True
+        if found is None and session.lenient:
+            return True
+    return False
 
 
 def _reads(root: Output, context: PlanContext) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Literal
 
@@ -31,7 +31,7 @@ WindowPart = Literal["start", "end", "time"]
 WINDOW_PARTS: Final[tuple[WindowPart, ...]] = ("start", "end", "time")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)  # made by the hundred: quicker to make than a `frozen` value
 class Field:
     """A column of a relation while a query is planned.
 
