@@ -137,6 +137,7 @@ CONDITIONS: dict[str, Condition] = _table(
     ("INVALID_ARGUMENT", "22023", "an argument has a value or type that does not fit"),
     ("UNKNOWN_TYPE", "42704", "no data type has this name"),
     ("TYPE_MISMATCH", "42804", "a value has a type that does not fit where it goes"),
+    ("KEY_MISMATCH", "42P10", "the key of a sink does not tell the rows of the query apart"),
     ("COLUMN_COUNT_MISMATCH", "42P10", "a query has more or fewer columns than the place it goes to"),
     ("WRONG_OBJECT_KIND", "42809", "the object exists but is of a kind that cannot be used here"),
     ("NOT_GROUPED", "42803", "a column is neither grouped nor inside an aggregate"),

@@ -42,6 +42,7 @@ def define_columns(
     columns: tuple[Column, ...], connector: str, primary_key: tuple[Name, ...], *, sink: bool = False
 ) -> tuple[ColumnDefinition, ...]:
     """The columns in order, each checked; those of the primary key are never NULL."""
+    _refuse_reserved(columns)
     _refuse_twice(columns)
     keys = {name.text.lower() for name in primary_key}
     by_name = {column.name.text.lower(): column for column in columns}
@@ -52,6 +53,17 @@ def define_columns(
             defined = replace(defined, nullable=False)
         done[column.name.text.lower()] = defined
     return tuple(done.values())
+
+
+def _refuse_reserved(columns: tuple[Column, ...]) -> None:
+    for column in columns:
+        if column.name.text.startswith("__"):
+            raise CatalogError(
+                "INVALID_DEFINITION",
+                f"column {column.name} begins with __, which is kept for hidden columns",
+                hint="choose a name that begins with a letter or a single underscore",
+                span=column.name.span,
+            )
 
 
 def _refuse_twice(columns: tuple[Column, ...]) -> None:

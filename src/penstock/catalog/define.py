@@ -11,6 +11,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from penstock.catalog.column_options import check_column_options, check_partitions
 from penstock.catalog.columns import define_columns, find_column, option_span, unknown_column
 from penstock.catalog.define_function import define_function
 from penstock.catalog.define_secret import define_secret
@@ -82,6 +83,8 @@ def define_source(statement: CreateRelation, surroundings: Surroundings = _NONE)
     needs, secrets = _secrets(statement, found, surroundings)
     sink = options.role == "sink"
     columns = _columns(statement, options, sink=sink)
+    check_column_options(options, columns)
+    check_partitions(statement, options)
     shared = _Shared(
         columns,
         _key(statement.primary_key or _listed(options, "primary_key", statement.with_span), columns),

@@ -34,8 +34,9 @@ def choose_event_time(
     behind = options.watermark_field
     if behind is None:
         return EventTime(found.name, default_delay_us, "option")
+    # The statement itself gives the delay, so no default is at work.
     place = option_span(options, "watermark_field", statement.with_span)
-    return EventTime(found.name, _delay_of(Name(behind, span=place), found, columns), "option")
+    return EventTime(found.name, _delay_of(Name(behind, span=place), found, columns), "watermark")
 
 
 def _check_delay(watermark: Watermark) -> None:

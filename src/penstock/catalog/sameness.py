@@ -13,9 +13,13 @@ def same_definition(one: Definition, other: Definition) -> bool:
 
 
 def _plain(definition: Definition) -> Definition:
-    if isinstance(definition, SourceDefinition | SinkDefinition):
-        options = definition.options
-        return replace(definition, options=replace(options, canonical=(), notices=()))
+    # STREAM and TABLE are two words for one thing.
+    if isinstance(definition, SourceDefinition):
+        kind = "table" if definition.kind == "stream" else definition.kind
+        return replace(definition, kind=kind, options=replace(definition.options, canonical=(), notices=()))
+    if isinstance(definition, SinkDefinition):
+        word = "table" if definition.created_as == "stream" else definition.created_as
+        return replace(definition, created_as=word, options=replace(definition.options, canonical=(), notices=()))
     if isinstance(definition, MaterializedViewDefinition):
         return replace(definition, options=replace(definition.options, canonical=(), notices=()))
     return definition

@@ -21,6 +21,7 @@ from penstock.catalog.model import (
     Relation,
     SecretDefinition,
     SinkDefinition,
+    SourceDefinition,
     Space,
     SystemTable,
 )
@@ -199,7 +200,7 @@ class Catalog:
         return None
 
     def _replace(self, old: Definition, new: Definition) -> Catalog:
-        if old.kind != new.kind:
+        if old.kind != new.kind and {old.kind, new.kind} != {"stream", "table"}:
             raise CatalogError(
                 "WRONG_OBJECT_KIND",
                 f"{old.name} is a {old.kind} and cannot be replaced by a {new.kind}",
@@ -340,8 +341,15 @@ def _words_for(found: Definition) -> tuple[ObjectKind, ...]:
     }
     word = by_kind[found.kind]
     if isinstance(found, SinkDefinition) and found.created_as != "sink":
-        return (by_kind[found.created_as], word)
-    return (word,)
+        return (*_interchangeable(by_kind[found.created_as]), word)
+    return _interchangeable(word) if isinstance(found, SourceDefinition) else (word,)
+
+
+def _interchangeable(word: ObjectKind) -> tuple[ObjectKind, ...]:
+    """The word itself and the one that means the same."""
+    if word == "STREAM":
+        return ("STREAM", "TABLE")
+    return ("TABLE", "STREAM") if word == "TABLE" else (word,)
 
 
 def _space_of(kind: ObjectKind) -> Space:

@@ -94,13 +94,25 @@ def _plan_into(
 ) -> LogicalPlan:
     """The plan of a query that is written to a sink, checked against it."""
     try:
-        plan = plan_output(session, query, kind, target=sink.name.text, connector=sink.options.connector)
+        plan = plan_output(
+            session,
+            query,
+            kind,
+            target=sink.name.text,
+            connector=sink.options.connector,
+            by_position=bool(sink.columns),
+        )
     except NotYetError as error:
         if error.condition == "UPDATING_INPUT" and sink.options.changes == "append":
             # Not there yet would be half the truth: this sink can never take what the query gives.
             raise cannot_update(sink, error.mode or "upsert", error.span) from None
         raise
     check_sink(plan, sink, columns, query)
+    target = sink.into.text if sink.into is not None else sink.name.text
+    if target in plan.depends_on:
+        plan = replace(
+            plan, warnings=(*plan.warnings, f'the query reads "{target}", which it writes to: it feeds itself')
+        )
     return plan
 
 

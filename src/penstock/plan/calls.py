@@ -57,6 +57,8 @@ def _known(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) ->
     _check_count(node, info, len(arguments))
     if info.kind == "aggregate":
         return _aggregate(binder, node, info)
+    if info.higher_order:
+        arguments = [arguments[0], *(_as_lambda(argument) for argument in arguments[1:])]
     bound = [binder.bind(argument) for argument in arguments]
     types = [type_of(argument) for argument in bound]
     result = typed(spark_call(node.name, bound, dialect=binder.dialect), return_type(info, types))
@@ -126,6 +128,14 @@ def bind_over(binder: ExpressionBinder, node: exp.Window) -> exp.Expr:
     binder.over.append(node)
     bound.meta["penstock_over"] = format_tree(node)
     return typed(bound, type_of(function))
+
+
+def _as_lambda(argument: exp.Expr) -> exp.Expr:
+    """`x -> 1`, which reads like a path into JSON, is a lambda where a function takes one."""
+    name = argument.args.get("this")
+    if isinstance(argument, exp.JSONExtract) and isinstance(name, exp.Column) and name.args.get("table") is None:
+        return exp.Lambda(this=argument.expression.copy(), expressions=[name.this.copy()])
+    return argument
 
 
 def _check_count(node: exp.Anonymous, info: FunctionInfo, count: int) -> None:

@@ -74,6 +74,7 @@ class PlanContext:
     continuous: bool = True
     emit: Emit | None = None
     emit_span: Span | None = None
+    emit_depth: int = 0  # the depth of the SELECT that `emit` speaks of: a view in it may say its own
     unique_names: bool = False  # the result is stored, so its columns need names of their own
     assumed_event_times: dict[str, str] = field(default_factory=dict)
     reads: dict[str, set[str]] = field(default_factory=dict)
@@ -92,8 +93,12 @@ class PlanContext:
 
     def read(self, found: Resolved) -> None:
         """Remembers that a column of a source is needed."""
-        if found.field.source is not None:
-            relation, column = found.field.source
+        self.read_field(found.field)
+
+    def read_field(self, entry: Field) -> None:
+        """As `read`, for a column that was found without a reference to it."""
+        if entry.source is not None:
+            relation, column = entry.source
             self.reads.setdefault(relation, set()).add(column)
 
     def user_function(self, name: str) -> FunctionDefinition | None:

@@ -56,7 +56,7 @@ def window_time(
         return found.tree, leaf.alias
     if found.field.event_time or found.field.window:
         return _carried(leaf, node, found.tree), leaf.alias
-    if found.field.source is not None and not _has_event_time(leaf):
+    if found.field.source is not None and not _has_event_time(leaf) and not leaf.bounded:
         raise EventTimeWantedError(*found.field.source)
     raise _not_event_time(found, node, span_of(written))
 
@@ -112,7 +112,9 @@ def _check_type(found: Resolved, span: Span | None) -> None:
 def _not_event_time(found: Resolved, node: Node, span: Span | None) -> ResolutionError:
     alias = shown_alias(found.leaf.alias) if found.leaf is not None else "the input"
     known = [entry.name for entry in (found.leaf.fields if found.leaf else ()) if entry.event_time and not entry.hidden]
-    if found.field.part in ("start", "end"):
+    if found.leaf is not None and found.leaf.bounded:
+        hint = "a table that ends has no event time beside a stream; use the event time of the stream"
+    elif found.field.part in ("start", "end"):
         hint = "window_time is the event time of windowed rows: use it instead"
     elif known:
         hint = f'the event time of {alias} is "{known[0]}"'

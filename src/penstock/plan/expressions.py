@@ -27,6 +27,7 @@ from penstock.plan.trees import (
     keep_place,
     mark_aggregate,
     mark_nondeterministic,
+    number,
     type_of,
     typed,
     unmark_aggregates,
@@ -36,19 +37,19 @@ from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall, WindowPart
 from penstock.sql.spans import span_of
 from penstock.sql.typenames import sql_type
-from penstock.types import INT, STRING
+from penstock.types import BOOLEAN, INT, STRING
 
 if TYPE_CHECKING:
     from penstock.catalog.model import FunctionDefinition
 
 # Nodes that mean the same in Spark and only need their parts bound.
 _PLAIN: Final = (
-    exp.Literal, exp.Null, exp.Boolean, exp.Interval, exp.Var, exp.Identifier, exp.Star,
+    exp.Literal, exp.HexString, exp.Null, exp.Boolean, exp.Interval, exp.Var, exp.Identifier, exp.Star,
     exp.Paren, exp.Not, exp.Neg, exp.BitwiseNot, exp.And, exp.Or, exp.Xor,
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.DPipe,
-    exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift, exp.BitwiseRightShift,
+    exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseLeftShift, exp.BitwiseRightShift,
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ,
-    exp.Is, exp.Between, exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo, exp.Escape,
+    exp.Is, exp.Between, exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape,
     exp.Case, exp.If, exp.Trim, exp.Substring, exp.StrPosition, exp.Overlay, exp.Ceil, exp.Floor,
     exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp, exp.AtTimeZone,
     exp.Array, exp.Map, exp.VarMap, exp.Struct, exp.Tuple, exp.PropertyEQ, exp.Alias,
@@ -76,6 +77,7 @@ class ExpressionBinder:
     truncating_division: bool = False
     window: WindowBinding | None = None
     read: Callable[[Resolved], None] | None = None
+    warn: Callable[[str], None] | None = None
     aggregates_allowed: bool = True
     grouped: bool = False
     over: list[exp.Window] = field(default_factory=list)
@@ -112,8 +114,13 @@ class ExpressionBinder:
         if isinstance(node, exp.CurrentTimestamp | exp.Localtimestamp | exp.CurrentDate):
             clock = "CURRENT_DATE" if isinstance(node, exp.CurrentDate) else "CURRENT_TIMESTAMP"
             mark_nondeterministic(bound, clock)
-        if isinstance(bound, exp.Div) and self.truncating_division and _integers(bound):
-            bound = exp.IntDiv(this=bound.this, expression=bound.expression)
+        if isinstance(bound, exp.Div) and _integers(bound):
+            if self.truncating_division:
+                bound = exp.IntDiv(this=bound.this, expression=bound.expression)
+            elif self.warn is not None:
+                self.warn(
+                    "integers divide to a fraction; SET dialect to flink, arroyo or risingwave to drop it as they do"
+                )
         if isinstance(bound, exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) and has_aggregate(bound.this):
             unmark_aggregates(bound)
             mark_aggregate(bound, format_tree(node))
@@ -200,7 +207,35 @@ class ExpressionBinder:
         if kind is not None and kind.name not in ("ARRAY", "MAP"):
             raise ResolutionError("TYPE_MISMATCH", f"{kind} has no elements to take with [ ]", span=span_of(node))
         element = kind.elements[-1] if kind is not None and kind.elements else None
+        if kind is not None and kind.name == "ARRAY":
+            # `get` counts from 0 and is NULL for every place that is not there; `element_at` fails for place 0
+            if isinstance(key, exp.Literal):
+                place = number(int(key.this) - 1)
+            else:
+                place = exp.Sub(this=exp.Paren(this=key), expression=number(1))
+            return typed(call("get", container, place), element)
         return typed(call("try_element_at", container, key), element)
+
+    def bind_similar(self, node: exp.SimilarTo) -> exp.Expr:
+        """`x SIMILAR TO 'a%|b_'`: a regular expression over the whole text, with % and _ as in LIKE."""
+        pattern = node.expression
+        if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+            raise NotYetError(
+                "CLAUSE_NOT_YET",
+                "SIMILAR TO with a computed pattern is not there yet",
+                hint="write the pattern out, or use RLIKE",
+                span=span_of(pattern),
+            )
+        regex = exp.Literal.string(similar_to_regex(str(pattern.this)))
+        return typed(call("rlike", self.bind(node.this), regex), BOOLEAN)
+
+    def refuse_caret(self, node: exp.BitwiseXor) -> exp.Expr:
+        raise UnsupportedError(
+            "UNSUPPORTED_CLAUSE",
+            "^ is a power in some systems and an exclusive or in others",
+            hint="write POWER(a, b), or (a | b) - (a & b)",
+            span=span_of(node),
+        )
 
     def bind_extract(self, node: exp.Extract) -> exp.Expr:
         unit = node.this.name if isinstance(node.this, exp.Expr) else str(node.this)
@@ -239,6 +274,16 @@ def _json_path(path: exp.Literal, *, whole: bool) -> str:
     return "$" + "".join(f"[{step}]" if step.isdigit() and not named else f"['{step}']" for step in steps)
 
 
+def similar_to_regex(pattern: str) -> str:
+    """The regular expression of a SIMILAR TO pattern.
+
+    >>> similar_to_regex("a.b|%c_")
+    '^(?:a[.]b|.*c.)$'
+    """
+    wild = {"%": ".*", "_": ".", ".": "[.]", "^": "[\\^]", "$": "[$]", "\\": "\\\\"}
+    return "^(?:" + "".join(wild.get(char, char) for char in pattern) + ")$"
+
+
 def _integers(node: exp.Div) -> bool:
     left, right = type_of(node.this), type_of(node.expression)
     return left is not None and right is not None and left.integral and right.integral
@@ -262,5 +307,7 @@ _BINDERS: Final[tuple[tuple[Any, _Bind], ...]] = (
     (exp.Bracket, ExpressionBinder.bind_element),
     (exp.Extract, ExpressionBinder.bind_extract),
     (exp.Dot, ExpressionBinder.bind_dot),
+    (exp.SimilarTo, ExpressionBinder.bind_similar),
+    (exp.BitwiseXor, ExpressionBinder.refuse_caret),
     (_PLAIN, ExpressionBinder.bind_parts),
 )

@@ -15,7 +15,7 @@ from penstock.plan.leaves import as_leaf, carrier
 from penstock.plan.nodes import Node, Values
 from penstock.plan.relation import Field
 from penstock.plan.scans import read_table, renamed
-from penstock.plan.scope import Leaf, Scope, same_name
+from penstock.plan.scope import Leaf, Scope, field_tree, same_name
 from penstock.plan.trees import column
 from penstock.plan.unnest import LateralJoin, plan_lateral_view, plan_unnest, unnest_as_source
 from penstock.plan.windows import WindowSpec
@@ -181,9 +181,10 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
     _enter(bound, scope, leaf, relation, item)
     kind = _kind(join)
     condition, merged = _condition(join, left_leaves, leaf, binder)
-    for found in merged.values():
-        for reference in found.find_all(exp.Column):
-            context.read(scope.resolve(reference))
+    for name in merged:
+        for side in (*left_leaves, leaf):
+            for entry in side.matching(name, quoted=False):
+                context.read_field(entry)
     bound.pending.append(PendingJoin(relation, leaf, tree, kind, condition, join))
     scope.merged.update(merged)
 
@@ -295,15 +296,16 @@ def _using(
             raise ResolutionError(
                 "UNKNOWN_COLUMN", f'column "{name}" of USING is not in both relations', span=span_of(join.this)
             )
-        first = column(owners[0][1].name, owners[0][0].alias)
-        second = column(others[0].name, right.alias)
+        owner, entry = owners[0]
+        first = field_tree(entry, owner.alias, owner.window_end)
+        second = field_tree(others[0], right.alias, right.window_end)
         equal = exp.EQ(this=first, expression=second)
         condition = equal if condition is None else exp.And(this=condition, expression=equal)
         shown = {"RIGHT": second, "FULL": exp.Coalesce(this=first.copy(), expressions=[second.copy()])}.get(
             join.side, first
         )
         shown = shown.copy()
-        shown.meta["penstock_type"] = owners[0][1].type
+        shown.meta["penstock_type"] = entry.type
         merged[name.casefold()] = shown
     return condition, merged
 

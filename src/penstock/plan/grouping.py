@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.event_times import window_time
-from penstock.plan.nodes import Aggregate, Node
+from penstock.plan.nodes import Aggregate, Node, Scan, all_nodes
 from penstock.plan.relation import WINDOW_COLUMN, Mode, State
 from penstock.plan.rules.group_by_references import alias_of
 from penstock.plan.trees import aggregate_text, column, nondeterministic_call, nondeterministic_name, own_nodes
@@ -69,6 +69,8 @@ class Grouping:
         if node.bounded:
             return Aggregate(**arguments, bounded=True, emit=None)  # type: ignore[arg-type]
         if node.mode is not Mode.APPEND:
+            if changes_at_source(node):
+                raise updating_input(written, node)
             raise _updating_aggregate(written, trees)
         emit = self._emit(context, written)
         mode = Mode.APPEND if emit is Emit.FINAL else Mode.UPSERT
@@ -83,7 +85,7 @@ class Grouping:
         )
 
     def _emit(self, context: PlanContext, written: exp.Select) -> Emit:
-        asked = context.emit if context.depth == 0 else None
+        asked = context.emit if context.depth == context.emit_depth else None
         if self.window is None:
             if asked is Emit.FINAL:
                 raise UnsupportedError(
@@ -141,6 +143,9 @@ def plan_grouping(
     binder.aggregates_allowed = False
     try:
         grouping.window = _window(context, [*keys, *nested], bound, scope)
+        if grouping.window is not None:
+            called = {item.alias.casefold() for item in written.expressions if isinstance(item.unalias(), WindowCall)}
+            grouping.window.names |= called
         binder.window = grouping.window
         for key in keys:
             _add_key(grouping, binder, key, bound)
@@ -151,7 +156,23 @@ def plan_grouping(
         binder.aggregates_allowed = True
     if bound.unmerged:
         _check_session_keys(grouping, group)
+    _check_cumulate_end(grouping, group, scope)
     return grouping
+
+
+def _check_cumulate_end(grouping: Grouping, group: exp.Group, scope: Scope) -> None:
+    """The start of a cumulating window does not tell its steps apart; of other windows either bound does."""
+    window = grouping.window
+    if window is None or window.end is None:
+        return
+    columns = [found for key in group.find_all(exp.Column) if (found := scope.find(key)) is not None]
+    if not any(found.field.part in ("end", "time") or found.field.window for found in columns):
+        raise ResolutionError(
+            "INVALID_WINDOW",
+            "a cumulating window is grouped by its end: the start is the same for every step",
+            hint="write GROUP BY window_start, window_end",
+            span=span_of(group),
+        )
 
 
 def _check_session_keys(grouping: Grouping, group: exp.Group) -> None:
@@ -207,6 +228,13 @@ def _window(context: PlanContext, keys: list[exp.Expr], bound: Bound, scope: Sco
         if isinstance(call, WindowCall):
             span = span_of(key)
             spec = window_spec(call, span)
+            if spec.kind == "CUMULATE":
+                raise ResolutionError(
+                    "INVALID_WINDOW",
+                    "CUMULATE makes several rows of one, so it stands in the FROM clause",
+                    hint="write FROM CUMULATE(TABLE t, DESCRIPTOR(ts), step, size) GROUP BY window_start, window_end",
+                    span=span,
+                )
             time, _ = window_time(context, bound.node, scope, call.args.get("time"), span)
             found.append((key, WindowBinding(spec, spark_window(spec, time), call)))
         elif isinstance(key, exp.Column):
@@ -315,6 +343,31 @@ def _check(keys: list[exp.Expr], node: exp.Expr) -> None:
         )
     for inner in node.iter_expressions():
         _check(keys, inner)
+
+
+def changes_at_source(node: Node) -> bool:
+    """Whether changes come from a source rather than from an aggregate of the query itself."""
+    if isinstance(node, Aggregate):
+        return False
+    return all(changes_at_source(inner) for inner in node.inputs)
+
+
+def updating_input(written: exp.Select, node: Node) -> NotYetError:
+    """The error for a query over a relation whose rows change."""
+    scans = [scan for scan in all_nodes(node) if isinstance(scan, Scan) and scan.mode is not Mode.APPEND]
+    name = scans[0].relation if scans else "the input"
+    if scans and scans[0].kind == "materialized view":
+        hint = f'build on what "{name}" is built on: put its query in the place of its name'
+    else:
+        hint = "read the topic as an append-only stream, with connector = 'kafka' and a plain format"
+    error = NotYetError(
+        "UPDATING_INPUT",
+        f'queries over "{name}", whose rows change ({node.mode.value}), are not there yet',
+        hint=hint,
+        span=span_of(written.args["from_"].this),
+    )
+    error.mode = node.mode.value
+    return error
 
 
 def _updating_aggregate(written: exp.Select, trees: list[exp.Expr]) -> NotYetError:

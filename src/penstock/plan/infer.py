@@ -89,6 +89,8 @@ def _arithmetic(node: exp.Expr) -> SqlType | None:
         return TIMESTAMP if right.name == "TIMESTAMP" else None
     if "DOUBLE" in (left.name, right.name) and left.numeric and right.numeric:
         return DOUBLE
+    if isinstance(node, exp.IntDiv):
+        return BIGINT
     if isinstance(node, exp.Div):
         return DOUBLE if left.integral and right.integral else None
     if left.integral and right.integral and left.name in _RANK and right.name in _RANK:

@@ -19,7 +19,7 @@ def as_leaf(relation: Relation, alias: str) -> tuple[Leaf, exp.Expr]:
     """The relation under an alias, for the scope and for the text."""
     fields = tuple(entry.under(alias) for entry in relation.fields)
     end = column(WINDOW_END_COLUMN, alias) if relation.window_end else None
-    leaf = Leaf(alias, fields, open=relation.open, window_end=end)
+    leaf = Leaf(alias, fields, open=relation.open, window_end=end, bounded=relation.node.bounded)
     if isinstance(relation.node, Scan) and relation.direct:
         return leaf, exp.Table(this=identifier(relation.node.relation), alias=exp.TableAlias(this=identifier(alias)))
     return leaf, subquery(relation.tree, alias)

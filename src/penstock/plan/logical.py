@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from penstock.frozen import frozen
-from penstock.plan.nodes import Node, Output, Scan
+from penstock.plan.nodes import Node, Output, Scan, all_nodes
 from penstock.plan.relation import Field, Mode
 from penstock.sql.statements import Emit
 
@@ -38,11 +38,7 @@ class LogicalPlan:
 
     def nodes(self) -> Iterator[Node]:
         """All operators, the output first."""
-        pending: list[Node] = [self.root]
-        while pending:
-            node = pending.pop()
-            yield node
-            pending.extend(reversed(node.inputs))
+        return all_nodes(self.root)
 
     def scans(self) -> tuple[Scan, ...]:
         """The relations that are read."""

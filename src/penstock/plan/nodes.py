@@ -6,6 +6,7 @@ tree. Expressions stand in nodes as canonical SQL text.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from penstock.frozen import frozen
@@ -305,6 +306,15 @@ class Output(Node):
         if self.connector:
             found["connector"] = self.connector
         return found
+
+
+def all_nodes(root: Node) -> Iterator[Node]:
+    """A node and everything below it, from the top."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(node.inputs))
 
 
 def describe_event_time(event_time: EventTime) -> str:

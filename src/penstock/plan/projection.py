@@ -19,8 +19,10 @@ from penstock.plan.relation import (
     Field,
     Mode,
 )
-from penstock.plan.trees import aliased
+from penstock.plan.trees import aliased, column, own_nodes, select, subquery
 from penstock.plan.windows import WindowSpec
+
+_HAVING = "__having"
 
 
 def project(block: Block, node: Node) -> Relation:
@@ -143,6 +145,21 @@ def select_tree(block: Block, items: list[Item]) -> exp.Select:
         group = block.grouping.clause()
         if group is not None:
             clauses["group"] = group
-    if block.having is not None:
+    outside = block.having is not None and _uses_window_call(block)
+    if block.having is not None and not outside:
         clauses["having"] = exp.Having(this=block.having)
-    return exp.Select(expressions=columns, **{key: value for key, value in clauses.items() if value})
+    if outside:
+        columns.append(aliased(block.having.copy(), _HAVING))  # type: ignore[union-attr]  # not None: see above
+    tree = exp.Select(expressions=columns, **{key: value for key, value in clauses.items() if value})
+    if not outside:
+        return tree
+    shown: list[exp.Expr] = [column(item.field.name, "__grouped") for item in items]
+    return select(shown, subquery(tree, "__grouped"), where=exp.Where(this=column(_HAVING, "__grouped")))
+
+
+def _uses_window_call(block: Block) -> bool:
+    """Whether HAVING speaks of the window of the GROUP BY: Spark does not find a window call there."""
+    window = block.grouping.window if block.grouping is not None else None
+    if window is None or window.written is None or block.having is None:
+        return False
+    return any(node == window.tree for node in own_nodes(block.having))

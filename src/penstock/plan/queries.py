@@ -13,14 +13,15 @@ from penstock.plan.context import PlanContext, Relation
 from penstock.plan.grouping import unmerged_session
 from penstock.plan.infer import assignable
 from penstock.plan.logical import LogicalPlan
-from penstock.plan.nodes import Output
+from penstock.plan.nodes import Aggregate, Output, Scan, all_nodes
 from penstock.plan.query import bind_query, plan_query
 from penstock.plan.relation import Field, Mode
 from penstock.plan.scans import renamed
 from penstock.plan.scope import nearest, same_name
 from penstock.plan.trees import column, select, subquery
 from penstock.sql.spans import span_of
-from penstock.sql.statements import Name, Query
+from penstock.sql.statements import Emit, Name, Query
+from penstock.types import STRING
 
 if TYPE_CHECKING:
     from penstock.catalog.model import SinkDefinition
@@ -39,12 +40,13 @@ def plan_output(
     target: str | None = None,
     connector: str | None = None,
     names: tuple[Name, ...] = (),
+    by_position: bool = False,
 ) -> LogicalPlan:
-    """The plan of a query that goes to a view, a sink or the user."""
+    """The plan of a query that goes to a view, a sink or the user; `by_position`: the target has names of its own."""
     # A bare query over views and tables is answered at once, from what they hold now; only if it reads a stream is it
     # a job. A view keeps both readings open: it is inlined where it is used.
     continuous = kind not in ("result", "view") or _reads_stream(session, query.tree)
-    relation, context = _plan(session, query, continuous=continuous, stored=kind != "result")
+    relation, context = _plan(session, query, continuous=continuous, stored=kind != "result" and not by_position)
     if relation.unmerged:
         raise unmerged_session(span_of(query.tree))
     if names:
@@ -65,7 +67,7 @@ def plan_output(
     warnings = list(context.warnings)
     warnings += [
         f"state grows for ever: {inner.state.keeps}; bound it with state_ttl or a window"
-        for inner in LogicalPlan(root, relation.tree, None).nodes()
+        for inner in all_nodes(root)
         if inner.state is not None and inner.state.bound is None and "group" in inner.state.keeps
     ]
     return LogicalPlan(
@@ -95,7 +97,7 @@ def _reads_stream(session: Session, tree: exp.Expr) -> bool:
 def _reads(root: Output, context: PlanContext) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The columns of each source that the query needs, in the order of the source."""
     found: dict[str, tuple[str, ...]] = {}
-    for scan in LogicalPlan(root, exp.Select(), None).scans():
+    for scan in (node for node in all_nodes(root) if isinstance(node, Scan)):
         needed = context.reads.get(scan.relation, set())
         found[scan.relation] = tuple(entry.name for entry in scan.fields if entry.name in needed)
     return tuple(found.items())
@@ -122,7 +124,8 @@ def _plan(session: Session, query: Query, *, continuous: bool, stored: bool) -> 
 
 
 def _note_emission(context: PlanContext, relation: Relation, query: Query) -> None:
-    if query.emit is None and relation.window is not None and relation.node.mode is Mode.APPEND:
+    closing = any(isinstance(node, Aggregate) and node.emit is Emit.FINAL for node in all_nodes(relation.node))
+    if query.emit is None and closing and relation.node.mode is Mode.APPEND:
         context.notice("windows are emitted once, when they close (EMIT FINAL)")
     elif query.emit is None and relation.node.mode is not Mode.APPEND:
         context.notice("every change is emitted (EMIT CHANGES)")
@@ -171,9 +174,13 @@ def check_sink(plan: LogicalPlan, sink: SinkDefinition, columns: tuple[Name, ...
     span = span_of(query.tree)
     if plan.mode is not Mode.APPEND and sink.options.changes == "append":
         raise cannot_update(sink, plan.mode.value, span)
-    if not sink.columns or any(field.name == "*" for field in plan.columns):
+    if any(field.name == "*" for field in plan.columns):
+        return
+    if not sink.columns:
+        _check_key(plan, sink, [field.name for field in plan.columns], span)
         return
     targets = _targets(sink, columns)
+    _check_left_out(sink, targets, columns)
     if len(plan.columns) != len(targets):
         raise ResolutionError(
             "COLUMN_COUNT_MISMATCH",
@@ -181,9 +188,11 @@ def check_sink(plan: LogicalPlan, sink: SinkDefinition, columns: tuple[Name, ...
             hint="the columns are: " + ", ".join(f"{name} {sql_type}" for name, sql_type in targets),
             span=span,
         )
+    _check_key(plan, sink, [name for name, _ in targets], span)
+    literals = isinstance(query.tree, exp.Values)  # a string that is written out is read as the column's type
     spans = _item_spans(query, len(targets))
     for place, field, (name, sql_type) in zip(spans, plan.columns, targets, strict=True):
-        if not assignable(field.type, sql_type):
+        if not assignable(field.type, sql_type) and not (literals and field.type == STRING):
             raise ResolutionError(
                 "TYPE_MISMATCH",
                 f'column "{name}" of "{sink.name}" is {sql_type}, and the query gives {field.type}',
@@ -200,6 +209,45 @@ def cannot_update(sink: SinkDefinition, mode: str, span: Span | None) -> Unsuppo
         hint="group by a window that closes (EMIT FINAL), or send to a sink that takes updates, such as upsert-kafka",
         span=span,
     )
+
+
+def _check_left_out(sink: SinkDefinition, targets: list[tuple[str, SqlType | None]], columns: tuple[Name, ...]) -> None:
+    given = {name for name, _ in targets}
+    for entry in sink.columns:
+        if not entry.nullable and entry.name not in given:
+            raise ResolutionError(
+                "COLUMN_COUNT_MISMATCH",
+                f'column "{entry.name}" of "{sink.name}" is NOT NULL and is given no value',
+                hint="add it to the column list",
+                span=columns[0].span,
+            )
+
+
+def _check_key(plan: LogicalPlan, sink: SinkDefinition, names: list[str], span: Span | None) -> None:
+    """The key of an upsert sink must tell the rows of the query apart, or one would overwrite another."""
+    places: list[int] = []
+    for key in sink.primary_key:
+        found = [place for place, name in enumerate(names) if name.casefold() == key.casefold()]
+        if not found:
+            raise ResolutionError(
+                "UNKNOWN_COLUMN",
+                f'the primary key of "{sink.name}" names "{key}", which the query does not give',
+                hint=f"the columns are: {', '.join(names)}",
+                span=span,
+            )
+        places.append(found[0])
+    if plan.mode is Mode.APPEND or sink.options.changes != "upsert":
+        return
+    shown = {plan.columns[place].name for place in places if place < len(plan.columns)}
+    apart = plan.root.key
+    if apart is None or not set(apart) <= shown:
+        own = f"by ({', '.join(apart)})" if apart is not None else "by a key that it does not give"
+        raise ResolutionError(
+            "KEY_MISMATCH",
+            f'rows of the query are told apart {own}, and "{sink.name}" by ({", ".join(sink.primary_key)})',
+            hint="give all columns of the GROUP BY, and make them the primary key of the sink",
+            span=span,
+        )
 
 
 def _item_spans(query: Query, count: int) -> list[Span | None]:

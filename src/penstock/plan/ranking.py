@@ -20,7 +20,7 @@ from penstock.plan.context import RankLimit, Relation
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.nodes import Node, TopN
 from penstock.plan.projection import select_tree
-from penstock.plan.relation import WINDOW_COLUMN, WINDOW_TYPE, EventTime, Field, Mode, State
+from penstock.plan.relation import WINDOW_COLUMN, WINDOW_END_COLUMN, WINDOW_TYPE, EventTime, Field, Mode, State
 from penstock.plan.scope import same_name, window_bound
 from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, subquery
 from penstock.plan.window_calls import WindowBinding
@@ -90,6 +90,8 @@ def window_top_n(block: Block, node: Node, limit: RankLimit | None, windows: dic
     order = tree.args.get("order")
     if len(keys) == len(partition) or not isinstance(order, exp.Order):
         return None
+    if binding.end is not None and binding.end not in partition:
+        return None  # the start alone does not tell the steps of a cumulating window apart
     return _relation(block, node, binding, over, keys, order, limit.limit)
 
 
@@ -120,10 +122,16 @@ def _relation(
     extra = [Item(Field(f"__p{i}", None), key, "") for i, key in enumerate(keys)]
     extra += [Item(Field(f"__o{i}", None), entry.this, "") for i, entry in enumerate(order.expressions)]
     extra.append(Item(Field(WINDOW_COLUMN, WINDOW_TYPE), binding.tree.copy(), ""))
+    groups = [WINDOW_COLUMN]
+    if binding.end is not None:
+        extra.append(Item(Field(WINDOW_END_COLUMN, None), binding.end.copy(), ""))
+        groups.append(WINDOW_END_COLUMN)
     base = select_tree(block, [*shown, *extra])
-    tree = _top_tree(base, shown, over, order, len(keys), limit)
+    tree = _top_tree(base, shown, over, order, [*groups, *(f"__p{i}" for i in range(len(keys)))], limit)
     fields = tuple(Field(over.field.name, INT, nullable=False) if item is over else item.field for item in block.items)
     fields += (Field(WINDOW_COLUMN, WINDOW_TYPE, hidden=True, window=True, nullable=False),)
+    if binding.end is not None:
+        fields += (Field(WINDOW_END_COLUMN, None, hidden=True),)
     delay = block.node.event_time.delay_us if block.node.event_time else 0
     written = block.binder.over[0]
     top = TopN(
@@ -136,27 +144,29 @@ def _relation(
         order_by=tuple(format_tree(entry) for entry in written.args["order"].expressions),
         limit=limit,
     )
-    return Relation(top, tree, binding.spec)
+    return Relation(top, tree, binding.spec, window_end=binding.end is not None)
 
 
-def _top_tree(base: exp.Select, shown: list[Item], over: Item, order: exp.Order, keys: int, limit: int) -> exp.Select:
+def _top_tree(
+    base: exp.Select, shown: list[Item], over: Item, order: exp.Order, groups: list[str], limit: int
+) -> exp.Select:
     names = [item.field.name for item in shown] + [f"__o{i}" for i in range(len(order.expressions))]
     pairs: list[exp.Expr] = []
     for name in names:
         pairs += [exp.Literal.string(name), column(name, "__base")]
     collected = call("collect_list", call("named_struct", *pairs))
     top = call("slice", call("array_sort", collected, _comparator(order)), number(1), number(limit))
-    group: list[exp.Expr] = [column(WINDOW_COLUMN, "__base"), *(column(f"__p{i}", "__base") for i in range(keys))]
+    carried = [name for name in groups if name in (WINDOW_COLUMN, WINDOW_END_COLUMN)]
     grouped = select(
-        [column(WINDOW_COLUMN, "__base"), aliased(top, "__top")],
+        [*(column(name, "__base") for name in carried), aliased(top, "__top")],
         subquery(base, "__base"),
-        group=exp.Group(expressions=group),
+        group=exp.Group(expressions=[column(name, "__base") for name in groups]),
     )
     row = column("__row", "__ranked")
     columns: list[exp.Expr] = [aliased(dot(row.copy(), item.field.name), item.field.name) for item in shown]
     position = exp.Add(this=column("__position", "__ranked"), expression=number(1))
     columns.append(aliased(position, over.field.name))
-    columns.append(column(WINDOW_COLUMN, "__grouped"))
+    columns += [column(name, "__grouped") for name in carried]
     view = exp.Lateral(
         this=call("posexplode", column("__top", "__grouped")),
         view=True,

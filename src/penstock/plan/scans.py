@@ -138,9 +138,12 @@ def _view(context: PlanContext, definition: ViewDefinition, span: Span | None) -
             hint=f'make "{definition.name}" or one below it a materialized view',
             span=span,
         )
+    around = (context.emit, context.emit_depth)
     context.depth += 1
+    context.emit, context.emit_depth = definition.query.emit, context.depth
     relation = context.bind_query(context, apply_rules(definition.query.tree), None, None)
     context.depth -= 1
+    context.emit, context.emit_depth = around
     names = [entry.name for entry in definition.columns]
     return renamed(relation, names) if names else relation
 

@@ -27,6 +27,7 @@ class Leaf:
     open: bool = False  # a relation we know nothing of (lenient mode): any column name fits
     quoted: bool = False
     window_end: exp.Expr | None = None  # CUMULATE keeps the end of its windows apart
+    bounded: bool = False
 
     def matching(self, name: str, *, quoted: bool) -> list[Field]:
         """The visible columns that a written name means."""

@@ -11,10 +11,10 @@ from penstock.plan.block import Block
 from penstock.plan.context import PlanContext, RankLimit, Relation
 from penstock.plan.expressions import ExpressionBinder
 from penstock.plan.from_clause import plan_from, settle_joins
-from penstock.plan.grouping import Grouping, check_grouped, plan_grouping
+from penstock.plan.grouping import Grouping, changes_at_source, check_grouped, plan_grouping, updating_input
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.modifiers import plan_modifiers
-from penstock.plan.nodes import Aggregate, Filter, Node, Rank
+from penstock.plan.nodes import Filter, Node, Rank
 from penstock.plan.projection import project
 from penstock.plan.ranking import ranked_subquery, refuse_over, window_top_n
 from penstock.plan.relation import (
@@ -54,6 +54,7 @@ def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, 
         dialect=context.settings.dialect if context.settings.dialect != "penstock" else None,
         truncating_division=context.settings.truncating_division,
         read=context.read,
+        warn=context.notice,
     )
     inner_limit = ranked_subquery(written)
     if inner_limit is not None:
@@ -156,10 +157,23 @@ def _note_clock(block: Block) -> None:
     """A filter on the clock is taken once for each row; RisingWave's temporal filters also remove rows later."""
     called = nondeterministic_call(block.where) if block.where is not None else None
     if called is not None and not block.node.bounded and nondeterministic_name(called).lower() in _CLOCKS:
+        if block.context.settings.dialect == "risingwave":
+            raise _temporal_filter(called)
         block.context.warn(
             f"{nondeterministic_name(called)} in WHERE is the time of the batch that reads a row; "
             "rows are not taken out again as time goes on"
         )
+
+
+def _temporal_filter(called: exp.Expr) -> NotYetError:
+    error = NotYetError(
+        "CLAUSE_NOT_YET",
+        "temporal filters, which take rows out again as time goes on, are not there yet",
+        hint="bound the state with state_ttl, or filter when you read the view",
+        span=span_of(called),
+    )
+    error.mode = Mode.RETRACT.value
+    return error
 
 
 def _filtered(node: Node, condition: str) -> Node:
@@ -214,8 +228,8 @@ def _operators(block: Block) -> Node:
         clause = block.written.args.get("having")
         if isinstance(clause, exp.Having):
             node = _filtered(node, format_tree(clause.this))
-    elif node.mode is not Mode.APPEND and not node.bounded and _from_source(node):
-        raise _updating_input(block, node)
+    elif node.mode is not Mode.APPEND and not node.bounded and changes_at_source(node):
+        raise updating_input(block.written, node)
     if block.binder.over:
         over = tuple(format_tree(written) for written in block.binder.over)
         node = Rank(fields=node.fields, inputs=(node,), bounded=True, functions=over)
@@ -230,24 +244,6 @@ def _keep_distinct(block: Block) -> None:
         item.tree = distinct_aggregates(item.tree)
     if block.having is not None:
         block.having = distinct_aggregates(block.having)
-
-
-def _from_source(node: Node) -> bool:
-    """Whether changes come from a source rather than from an aggregate of the query itself."""
-    if isinstance(node, Aggregate):
-        return False
-    return all(_from_source(inner) for inner in node.inputs)
-
-
-def _updating_input(block: Block, node: Node) -> NotYetError:
-    error = NotYetError(
-        "UPDATING_INPUT",
-        "queries over a source whose rows change are not there yet",
-        hint="read the topic as an append-only stream, with connector = 'kafka' and a plain format",
-        span=span_of(block.written.args["from_"].this),
-    )
-    error.mode = node.mode.value
-    return error
 
 
 def _aggregate(block: Block, node: Node) -> Node:

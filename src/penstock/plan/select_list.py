@@ -50,6 +50,7 @@ def _expand(block: Block, table: str | None, written: exp.Expr) -> None:
     leaves = [leaf for leaf in block.scope.leaves if table is None or same_name(leaf.alias, table, quoted=False)]
     if not leaves:
         raise ResolutionError("UNKNOWN_RELATION", f'"{table}" is not in the FROM clause', span=span_of(written))
+    merged: set[str] = set()
     excluded = {name.name.casefold() for name in written.args.get("except_") or []}
     for leaf in leaves:
         if leaf.open:
@@ -62,6 +63,12 @@ def _expand(block: Block, table: str | None, written: exp.Expr) -> None:
             )
             found = block.scope.resolve(reference)
             block.context.read(found)
+            if table is None and entry.name.casefold() in block.scope.merged:
+                if entry.name.casefold() not in merged:  # a column of USING stands once
+                    merged.add(entry.name.casefold())
+                    tree = block.scope.merged[entry.name.casefold()].copy()
+                    block.items.append(Item(replace(found.field, qualifier=None), tree, entry.name))
+                continue
             kept = replace(found.field, qualifier=None, nullable=_nullable(block.node, leaf.alias, found.field))
             block.items.append(Item(kept, found.tree, entry.name))
 

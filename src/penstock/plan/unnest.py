@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from penstock.catalog.functions import find_function
 from penstock.errors import NotYetError, ResolutionError
-from penstock.plan.nodes import Aggregate, Node, Unnest, Values
+from penstock.plan.nodes import Aggregate, Node, Unnest, Values, all_nodes
 from penstock.plan.relation import Field
 from penstock.plan.scope import Leaf, Scope
-from penstock.plan.trees import call, identifier, number, type_of
+from penstock.plan.trees import call, column, identifier, number, type_of
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
 from penstock.types import INT, SqlType
@@ -119,7 +119,7 @@ def _generator(unnest: exp.Unnest, alias: exp.Expr | None, item: exp.Expr, binde
     names = _names(alias)
     ordinal = _ordinal(unnest, names)
     if not names:
-        names = ["key", "value"] if container is not None and container.name == "MAP" else ["value"]
+        names = _default_names(container)
     structs = len(names) > 1 and not (container is not None and container.name == "MAP")
     if structs and ordinal is not None:
         raise NotYetError(
@@ -135,10 +135,22 @@ def _generator(unnest: exp.Unnest, alias: exp.Expr | None, item: exp.Expr, binde
         return _Generator(call("inline", array), table, fields)
     if ordinal is None:
         return _Generator(call("explode", array), table, fields)
-    # Spark counts from 0 and SQL from 1, and the place comes first: put both right with a zip instead of posexplode.
-    places = call("sequence", number(1), call("size", array.copy()))
-    zipped = call("arrays_zip", array, places)
+    # posexplode counts from 0 and puts the place first; zipped with its places the array gives both as SQL has them
+    place = exp.Lambda(
+        this=exp.Add(this=column("__i"), expression=number(1)), expressions=[identifier("__x"), identifier("__i")]
+    )
+    zipped = call("arrays_zip", array, call("transform", array.copy(), place))
     return _Generator(call("inline", zipped), table, [*fields, Field(ordinal, INT, qualifier=table)])
+
+
+def _default_names(container: SqlType | None) -> list[str]:
+    """What the columns are called when the alias has none: the fields of a struct, as Flink and PostgreSQL have it."""
+    if container is not None and container.name == "MAP":
+        return ["key", "value"]
+    element = container.elements[0] if container is not None else None
+    if element is not None and element.name == "STRUCT" and len(element.fields) > 1:
+        return [inner.name for inner in element.fields]
+    return ["value"]
 
 
 def _ordinal(unnest: exp.Unnest, names: list[str]) -> str | None:
@@ -201,7 +213,7 @@ def _lateral_query(
         )
         error.mode = "retract"
         raise error
-    if not bounded and any(isinstance(part, Aggregate) for part in _all_nodes(relation.node)):
+    if not bounded and any(isinstance(part, Aggregate) for part in all_nodes(relation.node)):
         raise NotYetError(
             "CLAUSE_NOT_YET",
             "a LATERAL subquery that aggregates beside a stream is not there yet",
@@ -212,10 +224,6 @@ def _lateral_query(
     tree = exp.Lateral(this=exp.Subquery(this=relation.tree), alias=exp.TableAlias(this=identifier(table)))
     fields = [replace(entry, qualifier=table) for entry in relation.fields if not entry.hidden]
     return _join(tree, table, fields, item, scope, outer=outer)
-
-
-def _all_nodes(node: Node) -> list[Node]:
-    return [node, *(inner for below in node.inputs for inner in _all_nodes(below))]
 
 
 def _table(alias: exp.Expr | None, otherwise: str) -> str:

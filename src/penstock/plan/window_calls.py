@@ -29,6 +29,7 @@ class WindowBinding:
     tree: exp.Expr
     written: WindowCall | None = None
     end: exp.Expr | None = None
+    names: frozenset[str] = frozenset({"window"})  # what the SELECT list calls it
 
 
 def bind_window(binder: ExpressionBinder, node: WindowCall | WindowPart) -> exp.Expr:
@@ -116,7 +117,7 @@ def window_reference(node: exp.Column, window: WindowBinding) -> exp.Expr | None
     direct = {"window_start": "start", "window_end": "end", "window_time": "time"}
     if len(names) == 1 and names[0] in direct:
         return typed(window_bound(window.tree.copy(), direct[names[0]], window.end), TIMESTAMP)
-    if names[0] != "window":
+    if names[0] not in window.names:
         return None
     if len(names) == 1:
         return typed(window.tree.copy(), None)

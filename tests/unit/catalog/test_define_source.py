@@ -110,7 +110,7 @@ def test_arroyo_watermark_column_gives_the_delay() -> None:
         "CREATE TABLE s (ts TIMESTAMP, wm TIMESTAMP GENERATED ALWAYS AS (ts - INTERVAL '9' SECOND) STORED) "
         "WITH (connector = 'topic', event_time_field = 'ts', watermark_field = 'wm')"
     )
-    assert found.event_time == EventTime("ts", 9_000_000, "option")
+    assert found.event_time == EventTime("ts", 9_000_000, "watermark")
 
 
 @pytest.mark.parametrize(

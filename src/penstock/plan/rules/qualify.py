@@ -79,7 +79,8 @@ def _without_aliases(select: exp.Select, condition: exp.Expr) -> exp.Expr:
 
     def replaced(node: exp.Expr) -> exp.Expr:
         named = alias_of(select, node)
-        return named.copy() if isinstance(named, exp.Window) else node
+        inside = named is not None and node.find_ancestor(exp.Window) is not None
+        return named.copy() if named is not None and (inside or isinstance(named, exp.Window)) else node
 
     return condition.transform(replaced)
 
