@@ -30,7 +30,7 @@ from penstock.options.schema import (
     Passthrough,
     Problem,
 )
-from penstock.options.settings import SETTINGS, default_settings, resolve_setting, setting_key
+from penstock.options.settings import SETTINGS, default_settings, resolve_setting, setting_key, setting_notice
 from penstock.options.values import Deferred
 from penstock.options.visibility import hide_option, public_option
 
@@ -63,6 +63,7 @@ __all__ = [
     "resolve_setting",
     "resolve_view_options",
     "setting_key",
+    "setting_notice",
     "show",
     "unregister_connector",
 ]

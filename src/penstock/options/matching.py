@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from penstock.frozen import frozen
 from penstock.options.keys import nearest, normalise
 from penstock.options.schema import Alias, ConnectorSpec, FormatSpec, OptionFamily, OptionSpec, Passthrough
 from penstock.options.schemas.common import BAD_DATA, CHANGES, CONNECTOR, FORMAT, IGNORE_ERRORS, JOB, JOB_NAME, TYPE
+
+# How much a key must be like a known one to be suggested, and to be taken for it and not for another system's.
+ALIKE: Final = 0.8
+NEARLY: Final = 0.92
 
 
 @frozen
@@ -55,8 +60,8 @@ class KeyTable:
         exact = self._exact.get(normalise(key))
         return exact or self._family(key) or self._passed(key)
 
-    def suggest(self, key: str) -> str | None:
-        """The canonical key most like an unknown one."""
+    def suggest(self, key: str, cutoff: float = ALIKE) -> str | None:
+        """The canonical key most like an unknown one, if one is so much like it."""
         passthrough = self._passthrough
         prefixes = (
             [prefix for prefix in passthrough.prefixes if normalise(key).startswith(normalise(prefix))]
@@ -70,7 +75,8 @@ class KeyTable:
         spelt = {match.slot: match.slot for match in self._exact.values()} | {
             match.alias.key: match.slot for match in self._exact.values()
         }
-        close = nearest(key, spelt)
+        # A wrong suggestion is worse than none: keys of other systems share many words with ours.
+        close = nearest(key, spelt, cutoff=cutoff)
         return spelt[close[0]] if close else None
 
     def _family(self, key: str) -> Match | None:

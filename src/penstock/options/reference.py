@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
+from penstock.options.foreign_settings import IDLE_SETTINGS, NOT_YET_SETTINGS
 from penstock.options.jobs import INSERT_OPTIONS, VIEW_OPTIONS
 from penstock.options.registry import known_connectors, known_formats
 from penstock.options.resolved import show
 from penstock.options.schema import ConnectorSpec, FormatSpec, OptionFamily, OptionSpec, Passthrough, Role
 from penstock.options.schemas.common import CHANGES, CONNECTOR, FORMAT, TYPE
-from penstock.options.schemas.elsewhere import NOT_YET_CONNECTORS, NOT_YET_FORMATS
+from penstock.options.schemas.elsewhere import NOT_YET_CONNECTORS, NOT_YET_FORMATS, NOT_YET_OPTIONS
 from penstock.options.settings import SETTINGS
 
 _INTRODUCTION = """\
@@ -62,7 +63,16 @@ def _lines() -> Iterator[str]:
     yield "\n## Not there yet\n"
     yield "Known from other systems and refused as `CONNECTOR_NOT_YET` or `FORMAT_NOT_YET`, with what to do instead.\n"
     yield f"Connectors: {', '.join(f'`{name}`' for name in NOT_YET_CONNECTORS)}.\n"
-    yield f"Formats: {', '.join(f'`{name}`' for name in NOT_YET_FORMATS)}."
+    yield f"Formats: {', '.join(f'`{name}`' for name in NOT_YET_FORMATS)}.\n"
+    yield "Options, refused as `CLAUSE_NOT_YET`; one that ends with a dot stands for all that begin with it:\n"
+    for name, options in NOT_YET_OPTIONS.items():
+        yield f"- {f'`{name}`' if name else 'every connector'}: {_words(options)}"
+    yield "\nSettings, refused as `CLAUSE_NOT_YET`:\n"
+    yield f"{_words(NOT_YET_SETTINGS)}."
+    yield "\n## Settings that change nothing\n"
+    yield "Accepted for texts of other systems, with a notice. `execution.runtime-mode` must be `streaming`.\n"
+    for key, reason in IDLE_SETTINGS.items():
+        yield f"- `{key}`: {reason}"
 
 
 def _connector(spec: ConnectorSpec) -> Iterator[str]:

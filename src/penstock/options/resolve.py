@@ -10,6 +10,7 @@ from penstock.errors import OptionError, Span
 from penstock.frozen import frozen
 from penstock.options.choosing import choose_formats, find_connector, other_connector, rewrite_types
 from penstock.options.encoding import clause_options, encode_options
+from penstock.options.foreign import refuse_foreign_database, refuse_foreign_options
 from penstock.options.matching import KeyTable, key_table
 from penstock.options.problems import unknown_options
 from penstock.options.reading import Given, defaults, read_options
@@ -62,11 +63,13 @@ def resolve_options(
     request = _Request(role, strict_role, relation, with_span, {**default_settings(), **(settings or {})})
     chosen = find_connector((*options, *clause_options(format)), default_connector, with_span)
     connector = chosen.spec
+    refuse_foreign_database(options, connector.name)
     written = choose_formats(rewrite_types(chosen.options), connector)
     table = key_table(connector, written.value, written.key, job=role == "sink")
     name = written.value.name if written.value else None
     readings = read_options((*written.options, *encode_options(format, name, table)), table)
     if readings.unknown:
+        refuse_foreign_options(readings.unknown, connector.name, table)
         hint = None if chosen.named else other_connector(readings.unknown)
         raise unknown_options(readings.unknown, table, f"connector '{connector.name}'", hint)
     return _Resolution(request, connector, written.value, table, readings.given).result()

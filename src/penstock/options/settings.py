@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Final
 
 from penstock.errors import OptionError, Span
-from penstock.options.matching import KeyTable
+from penstock.options.foreign_settings import idle_setting, refuse_foreign_setting, refuse_foreign_value
+from penstock.options.matching import NEARLY, KeyTable
 from penstock.options.problems import choice_hint, quoted
 from penstock.options.schema import OptionSpec
 from penstock.options.values import Choice, Duration, Integer, Size, Text, deferred
@@ -77,9 +78,10 @@ SETTINGS: Final = (
     ),
     OptionSpec(
         "state_backend",
-        Choice(("rocksdb", "memory"), {"tonbo": "rocksdb", "marbledb": "rocksdb"}),
+        Choice(("rocksdb", "memory"), {"tonbo": "rocksdb", "marbledb": "rocksdb", "hashmap": "memory"}),
         "Spark's state store; `tonbo` and `marbledb` mean `rocksdb`",
         default="rocksdb",
+        aliases=("state.backend.type",),
     ),
     OptionSpec(
         "timer_backend", Choice(("rocksdb",)), "accepted; timers are kept in the state store", default="rocksdb"
@@ -135,18 +137,33 @@ def default_settings() -> Mapping[str, object]:
 
 def setting_key(key: str, span: Span = _NOWHERE) -> str:
     """The canonical key of a setting, for RESET; an unknown one is UNKNOWN_SETTING."""
-    return _find(key, span).key
+    idle = None if _TABLE.find(key) else idle_setting(key)
+    return idle.key if idle else _find(key, span).key
+
+
+def setting_notice(key: str) -> str | None:
+    """What to tell the user of a setting that is accepted and changes nothing; None for one of ours."""
+    idle = None if _TABLE.find(key) else idle_setting(key)
+    return f"setting {key} changes nothing here: {idle.reason}" if idle else None
 
 
 def resolve_setting(
     key: str, value: OptionValue, key_span: Span = _NOWHERE, value_span: Span = _NOWHERE
 ) -> tuple[str, object]:
-    """The canonical key and typed value of `SET key = value`."""
-    spec = _find(key, key_span)
+    """The canonical key and typed value of `SET key = value`.
+
+    A setting of another system that can be left out without changing a result is accepted: `setting_notice` says so.
+    """
+    idle = None if _TABLE.find(key) else idle_setting(key)
+    name = idle.key if idle else _find(key, key_span).key
     if deferred(value) is not None:
         raise OptionError(
-            "INVALID_SETTING", f"setting {spec.key} takes no reference", hint="write the value out", span=value_span
+            "INVALID_SETTING", f"setting {name} takes no reference", hint="write the value out", span=value_span
         )
+    refuse_foreign_value(key, name, value.reveal(), value_span)
+    if idle is not None:
+        return name, value.reveal()
+    spec = _TABLE.slots[name]
     kind = spec.kind
     if isinstance(kind, Duration) and (value.kind == "number" or value.reveal().strip().isdigit()):
         # Flink counts a bare number in milliseconds; the streaming guide's own parameter says seconds in its name.
@@ -166,6 +183,7 @@ def _find(key: str, span: Span) -> OptionSpec:
     match = _TABLE.find(key)
     if match is not None:
         return match.spec
+    refuse_foreign_setting(key, span, _TABLE.suggest(key, NEARLY))
     close = _TABLE.suggest(key)
     raise OptionError(
         "UNKNOWN_SETTING",

@@ -18,7 +18,7 @@ from penstock.errors import NotYetError, ResolutionError, ScriptError
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.event_times import default_event_time
 from penstock.plan.names import is_proctime
-from penstock.plan.nodes import Scan
+from penstock.plan.nodes import Project, Scan
 from penstock.plan.relation import WINDOW_END_COLUMN, EventTime, Field, Mode
 from penstock.plan.rules.order import apply_rules
 from penstock.plan.scope import field_tree, nearest
@@ -163,7 +163,21 @@ def renamed(relation: Relation, names: list[str]) -> Relation:
         items.append(aliased(field_tree(entry, inner, end), name))
         fields.append(entry.renamed(name))
     tree = select(items, subquery(relation.tree, inner))
-    node = replace(relation.node, fields=tuple(fields))
+    below = relation.node
+    event_time = below.event_time
+    if event_time is not None and not event_time.of_window:
+        shown = {old.name: new.name for old, new in zip(relation.fields, fields, strict=True)}
+        event_time = replace(event_time, column=shown.get(event_time.column, event_time.column))
+    key = tuple(new.name for old, new in zip(relation.fields, fields, strict=True) if old.name in (below.key or ()))
+    node = Project(
+        fields=tuple(fields),
+        inputs=(below,),
+        mode=below.mode,
+        key=key if below.key is not None else None,
+        event_time=event_time,
+        bounded=below.bounded,
+        columns=tuple(f"{old.name} AS {new.name}" for old, new in zip(visible, fields, strict=False)),
+    )
     return replace(relation, node=node, tree=tree, direct=False)
 
 

@@ -22,7 +22,7 @@ T = TokenType
 
 # Words before a bracket that are never the name of a function.
 _NO_CALL: Final = frozenset({T.OVER, T.CUBE, T.ROLLUP, T.MATCH_CONDITION, T.MATCH_RECOGNIZE, T.INTERVAL})
-_CALLABLE: Final = (NAME_TOKENS | {T.LEFT, T.RIGHT}) - _NO_CALL
+_CALLABLE: Final = (NAME_TOKENS | {T.LEFT, T.RIGHT, T.UNNEST}) - _NO_CALL
 
 
 class CallGrammar(TypeGrammar):

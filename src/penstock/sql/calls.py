@@ -42,6 +42,8 @@ def unit_argument(parser: CallGrammar, upper: str) -> exp.Expr | None:
 
 def json_returning(parser: CallGrammar, upper: str) -> exp.DataType | None:
     """The type behind RETURNING in JSON_VALUE(x, '$.a' RETURNING INT), which is a cast of the value."""
+    if upper == "JSON_EXISTS" and parser.any_word("TRUE", "FALSE", "UNKNOWN", "ERROR") is not None:
+        parser.not_yet("ON ERROR of a JSON function is not there yet", "leave the clause out", parser.taken)
     if upper not in {"JSON_VALUE", "JSON_QUERY"}:
         return None
     found = data_type(parser.type_name()) if parser.word("RETURNING") else None

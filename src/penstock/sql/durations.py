@@ -161,18 +161,68 @@ def interval_text(micros: int) -> str:
     return f"INTERVAL '{amount}' {unit}"
 
 
+def is_interval(node: exp.Expr) -> bool:
+    """Whether a node is an interval by its form: a literal, a cast to INTERVAL, or arithmetic of such."""
+    if isinstance(node, exp.Paren | exp.Neg):
+        return is_interval(node.this)
+    if isinstance(node, exp.Add | exp.Sub):
+        return is_interval(node.this) and is_interval(node.expression)
+    if isinstance(node, exp.Mul | exp.Div):
+        return is_interval(node.this) or (isinstance(node, exp.Mul) and is_interval(node.expression))
+    return isinstance(node, exp.Interval) or _cast_to_interval(node)
+
+
+def _cast_to_interval(node: exp.Expr) -> bool:
+    return type(node) is exp.Cast and node.to.this is exp.DType.INTERVAL
+
+
 def _of_node(node: exp.Expr) -> Duration:
-    if isinstance(node, exp.Paren):
+    if isinstance(node, exp.Paren) or _cast_to_interval(node):
         return _of_node(node.this)
     if isinstance(node, exp.Neg):
-        inner = _of_node(node.this)
-        return Duration(-inner.months, -inner.micros)
+        return _scaled(_of_node(node.this), Decimal(-1))
+    if isinstance(node, exp.Add | exp.Sub):
+        left, right = _of_node(node.this), _of_node(node.expression)
+        right = right if isinstance(node, exp.Add) else _scaled(right, Decimal(-1))
+        return _checked(Duration(left.months + right.months, left.micros + right.micros))
+    if isinstance(node, exp.Mul | exp.Div):
+        return _product(node)
     if isinstance(node, exp.Interval) and isinstance(node.this, exp.Literal):
         unit = node.args.get("unit")
         return parse_duration(str(node.this.this), unit.name if unit is not None else None)
     if isinstance(node, exp.Literal) and node.is_string:
         return parse_duration(str(node.this))
     raise NotADuration("it is not a constant interval")
+
+
+def _product(node: exp.Mul | exp.Div) -> Duration:
+    """2 * INTERVAL '5' MINUTE, INTERVAL '5' MINUTE * 2, INTERVAL '1' HOUR / 2"""
+    divided = isinstance(node, exp.Div)
+    interval, number = node.this, _number(node.expression)
+    if number is None and not divided:
+        interval, number = node.expression, _number(node.this)
+    if number is None or (divided and number == 0):
+        raise NotADuration("it is not a constant interval")
+    return _checked(_scaled(_of_node(interval), number, divided=divided))
+
+
+def _number(node: exp.Expr) -> Decimal | None:
+    if isinstance(node, exp.Paren):
+        return _number(node.this)
+    if isinstance(node, exp.Neg):
+        inner = _number(node.this)
+        return None if inner is None else -inner
+    text = str(node.this) if isinstance(node, exp.Literal) and not node.is_string else ""
+    return Decimal(text) if _NUMBER.match(text) and len(text) <= 20 else None
+
+
+def _scaled(duration: Duration, factor: Decimal, *, divided: bool = False) -> Duration:
+    months, micros = (
+        Decimal(amount) / factor if divided else amount * factor for amount in (duration.months, duration.micros)
+    )
+    if months != months.to_integral_value() or micros != micros.to_integral_value():
+        raise NotADuration("the interval is finer than a microsecond or splits a month")
+    return Duration(int(months), int(micros))
 
 
 def _unit(word: str) -> str | None:

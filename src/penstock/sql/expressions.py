@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NoReturn
 
 from sqlglot import exp
 from sqlglot.parser import IsPredicatePrecedence, Parser
@@ -19,7 +19,22 @@ T = TokenType
 
 # Operators with something on both sides: one of them where an operand should stand is the error.
 _INFIX: Final = frozenset(
-    {T.AND, T.OR, T.EQ, T.NEQ, T.GT, T.GTE, T.LT, T.LTE, T.NULLSAFE_EQ, T.LIKE, T.ILIKE, T.RLIKE, T.SIMILAR_TO}
+    {
+        T.AND,
+        T.OR,
+        T.EQ,
+        T.NEQ,
+        T.GT,
+        T.GTE,
+        T.LT,
+        T.LTE,
+        T.NULLSAFE_EQ,
+        T.LIKE,
+        T.ILIKE,
+        T.RLIKE,
+        T.IRLIKE,
+        T.SIMILAR_TO,
+    }
     | {T.BETWEEN, T.IN, T.IS, T.DPIPE, T.SLASH, T.MOD, T.PIPE, T.AMP, T.CARET, T.ARROW, T.DARROW, T.DCOLON, T.DOT}
 )
 _LITERAL_TYPES: Final = frozenset(
@@ -56,7 +71,11 @@ class ExpressionGrammar(CallGrammar):
     }
     STRING_PARSERS: ClassVar = {T.STRING: Parser.STRING_PARSERS[T.STRING]}
     RANGE_PARSERS: ClassVar = {
-        kind: Parser.RANGE_PARSERS[kind] for kind in (T.BETWEEN, T.ILIKE, T.IN, T.IS, T.LIKE, T.RLIKE, T.SIMILAR_TO)
+        **{
+            kind: Parser.RANGE_PARSERS[kind] for kind in (T.BETWEEN, T.ILIKE, T.IN, T.IS, T.LIKE, T.RLIKE, T.SIMILAR_TO)
+        },
+        T.TILDE: lambda self, _: self.refuse_match(),
+        T.IRLIKE: lambda self, _: self.refuse_match(),
     }
     COLUMN_OPERATORS: ClassVar = {
         T.DOT: None,
@@ -77,6 +96,13 @@ class ExpressionGrammar(CallGrammar):
             self.step_back()
             self.fail("a key in quotes or a number")
         return kind(this=this, expression=path)
+
+    def refuse_match(self) -> NoReturn:
+        """The operators of PostgreSQL that match a pattern: a ~ 'x', !~, ~*, !~*; stands behind the operator."""
+        operator = self._prev.text
+        match = "RLIKE '(?i)…'" if operator.endswith("*") else "RLIKE '…'"
+        hint = f"use NOT a {match}" if operator.startswith("!") else f"use a {match}"
+        self.not_yet(f"the operator {operator} is not there yet", hint, self._prev)
 
     def _parse_unary(self) -> exp.Expr | None:
         found = super()._parse_unary()

@@ -221,14 +221,18 @@ def _(statement: CreateSink, hide: Hide) -> str:
 @_text.register
 def _(statement: CreateView, hide: Hide) -> str:
     columns = f" {_names(statement.columns)}" if statement.columns else ""
-    return f"{_create('VIEW', statement)}{columns} AS\n{_query(statement.query)}"
+    head = f"{_create('VIEW', statement)}{columns}"
+    head += f"\nCOMMENT {quoted_text(statement.comment)}\n" if statement.comment is not None else " "
+    return f"{head}AS\n{_query(statement.query)}"
 
 
 @_text.register
 def _(statement: CreateMaterializedView, hide: Hide) -> str:
     columns = f" {_names(statement.columns)}" if statement.columns else ""
     head = _create("MATERIALIZED VIEW", statement) + columns
-    head += f"\n{_options(statement.options, hide)}\n" if statement.options else " "
+    clauses = [f"COMMENT {quoted_text(statement.comment)}"] if statement.comment is not None else []
+    clauses += [_options(statement.options, hide)] if statement.options else []
+    head += "".join(f"\n{clause}" for clause in clauses) + ("\n" if clauses else " ")
     return f"{head}AS\n{_query(statement.query)}"
 
 

@@ -111,7 +111,8 @@ class CanonicalGenerator(Generator):
 
     def anonymous_sql(self, expression: exp.Anonymous) -> str:
         name = str(expression.this)
-        shown = name.upper() if plain_name(name) else quoted_name(name)
+        plain = plain_name(name) or (name.upper() == "UNNEST" and not _relation(expression))
+        shown = name.upper() if plain else quoted_name(name)
         return f"{shown}({self.format_args(*expression.expressions)})"
 
     def if_sql(self, expression: exp.If) -> str:
@@ -245,6 +246,12 @@ class CanonicalGenerator(Generator):
             text = f"({text})"
         text = self.query_modifiers(expression, text)
         return f"{text} AS {alias}" if alias else text
+
+
+def _relation(call: exp.Anonymous) -> bool:
+    """Whether a call stands where the word UNNEST would begin a relation of its own kind."""
+    parent = call.parent
+    return isinstance(parent, exp.Table) or (isinstance(parent, exp.Lateral) and not parent.args.get("view"))
 
 
 def _dotted(identifier: exp.Identifier) -> bool:

@@ -268,18 +268,31 @@ def _escape_string(text: str, quote: int) -> bool:
     return quote == 1 or not (text[quote - 2].isalnum() or text[quote - 2] == "_")
 
 
-_SET = re.compile(r"(?:EXPLAIN |SHOW REWRITE )?(?:EXECUTE STATEMENT SET BEGIN|BEGIN STATEMENT SET$)")
+_SET = re.compile(
+    r"(?:(?:EXPLAIN |SHOW REWRITE )(?:(?:PHYSICAL|PLAN FOR) )*)?"
+    r"(?:EXECUTE STATEMENT SET BEGIN\b|BEGIN STATEMENT SET$)|EXPLAIN (?:(?:PHYSICAL|PLAN FOR) )*STATEMENT SET BEGIN\b"
+)
+_FORMAT = re.compile(r"\s*+\(\s*+FORMAT\s++\w++\s*+\)", re.IGNORECASE)  # EXPLAIN (FORMAT JSON)
+# The words CASE and END outside of strings, names and comments; behind a dot every word is a name.
+_ENDS = re.compile(
+    r"""E'(?:[^'\\]++|\\.|'')*+'|'[^']*+'|"[^"]*+"|`[^`]*+`|--[^\r\n]*+|/\*.*?\*/|\$(?P<tag>(?:[^\W\d]\w*+)?)\$.*?\$(?P=tag)\$
+      |\.\s*+\w++|(?P<case>CASE\b)|(?P<end>END\b)|\w++""",
+    re.DOTALL | re.IGNORECASE | re.VERBOSE,
+)
 
 
 def _join_sets(text: str, pieces: list[Piece]) -> list[Piece]:
-    """Puts the statements of a statement set, which have semicolons inside, together again up to END."""
+    """Puts the statements of a statement set, which have semicolons inside, together again up to END.
+
+    A set that has no END before the next set begins is broken: only its first statement is lost.
+    """
     joined: list[Piece] = []
     index = 0
     while index < len(pieces):
         piece = pieces[index]
         index += 1
-        if _SET.match(" ".join(first_words(text, piece.start, piece.end, 6))):
-            last = next((i for i in range(index, len(pieces)) if _ends_set(text, pieces[i])), None)
+        if _begins_set(text, piece):
+            last = _end_of_set(text, pieces, index - 1)
             if last is not None:
                 error = next((p.error for p in pieces[index - 1 : last + 1] if p.error is not None), None)
                 piece = Piece(piece.start, pieces[last].end, error)
@@ -288,5 +301,34 @@ def _join_sets(text: str, pieces: list[Piece]) -> list[Piece]:
     return joined
 
 
+def _begins_set(text: str, piece: Piece) -> bool:
+    words = first_words(text, piece.start, piece.end, 8)
+    if words and words[0] == "EXPLAIN":
+        form = _FORMAT.search(text, piece.start, min(piece.end, piece.start + 200))
+        if form is not None:
+            before = first_words(text, piece.start, form.start(), 8)
+            words = before + first_words(text, form.end(), piece.end, 8)
+    return _SET.match(" ".join(words)) is not None
+
+
+def _end_of_set(text: str, pieces: list[Piece], first: int) -> int | None:
+    """The piece that ends the set which begins with the piece `first`."""
+    for index in range(first, len(pieces)):
+        if index > first and _begins_set(text, pieces[index]):
+            return None
+        if _ends_set(text, pieces[index]):
+            return index
+    return None
+
+
 def _ends_set(text: str, piece: Piece) -> bool:
-    return first_words(text, piece.start, piece.end, 2) == ["END"]
+    """Whether a piece ends with an END that belongs to no CASE."""
+    open_cases = 0
+    for match in _ENDS.finditer(text, piece.start, piece.end):
+        if match["case"]:
+            open_cases += 1
+        elif match["end"]:
+            if open_cases == 0:
+                return _skip_blank(text, match.end()) >= piece.end
+            open_cases -= 1
+    return False

@@ -166,6 +166,9 @@ class QueryGrammar(RelationGrammar):
         first = self._curr
         if not self._match(T.GROUP_BY):
             return None
+        if self._curr.token_type == T.ALL and self._next.token_type not in {T.COMMA, T.DOT, T.L_PAREN}:
+            self._advance()
+            return exp.Group(all=True).update_positions(first)
         items = self._parse_csv(self._group_item)
         if not items:
             self.fail("an expression")

@@ -170,6 +170,7 @@ class CreateView(Statement):
     name: Name
     query: Query
     columns: tuple[Name, ...] = ()
+    comment: str | None = None
     or_replace: bool = False
     temporary: bool = False
     if_not_exists: bool = False
@@ -183,6 +184,7 @@ class CreateMaterializedView(Statement):
     query: Query
     columns: tuple[Name, ...] = ()
     options: tuple[Option, ...] = ()
+    comment: str | None = None
     or_replace: bool = False
     if_not_exists: bool = False
 

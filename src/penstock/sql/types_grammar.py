@@ -89,6 +89,13 @@ class TypeGrammar(Reader):
             upper = "VARCHAR"
         elif upper == "DOUBLE":
             self.word("PRECISION")
+        if upper in {"TIME", "TIMETZ"}:
+            raise ResolutionError(
+                "UNKNOWN_TYPE",
+                f"the type {upper} is not offered: there is no time of day without a date",
+                hint="use STRING, or TIMESTAMP for a point in time",
+                span=token_span(token),
+            )
         found = NAMES.get(upper)
         if found is None:
             near = nearest_type(upper)

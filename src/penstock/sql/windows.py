@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import NotYetError, ResolutionError, Span
 from penstock.frozen import frozen
-from penstock.sql.durations import NotADuration, duration_us
+from penstock.sql.durations import NotADuration, duration_us, is_interval
 from penstock.sql.nodes import CUMULATE, HOP, SESSION, TUMBLE, WindowCall, WindowPart, WindowTable
 from penstock.sql.reading import NAME_TOKENS
 from penstock.sql.spans import token_span
@@ -57,11 +57,11 @@ def window_part(parser: CallGrammar, token: Token) -> exp.Expr:
 def _call(parser: CallGrammar, token: Token, kind: str) -> WindowCall:
     arguments = _arguments(parser)
     time = None
-    if arguments and not isinstance(arguments[0].node, exp.Interval):
+    if arguments and not is_interval(arguments[0].node):
         time = arguments.pop(0).node
     if kind in {"WINDOW", "SESSION_WINDOW"}:
         if time is None:
-            raise _invalid(f"{kind} takes a time column first", token_span(token))
+            raise _invalid(f"{kind} takes a time column first", token_span(token), kind)
         return _spark(kind, time, arguments, token)
     values = _durations(kind, arguments, token)
     return WindowCall(kind=kind, time=time, **values)
@@ -84,7 +84,8 @@ def _spark(kind: str, time: exp.Expr, arguments: list[_Argument], token: Token) 
     if kind == "SESSION_WINDOW":
         return WindowCall(kind=SESSION, time=time, **_durations(SESSION, arguments, token, kind))
     if not 1 <= len(arguments) <= 3:
-        raise _invalid("WINDOW takes a time column, a size, and perhaps a slide and an offset", token_span(token))
+        message = "WINDOW takes a time column, a size, and perhaps a slide and an offset"
+        raise _invalid(message, token_span(token), kind)
     size = _positive(arguments[0], "size", kind)
     slide = _positive(arguments[1], "slide", kind) if len(arguments) > 1 else size
     offset = (_constant(arguments[2], "offset", kind) or None) if len(arguments) > 2 else None
@@ -103,21 +104,20 @@ def _durations(kind: str, arguments: list[_Argument], token: Token, shown: str |
     allowed = names if kind == SESSION else (*names, "offset")
     if len(labelled) < len(arguments) or set(labelled) - set(allowed) or set(names) - set(labelled):
         wanted = " and ".join(f"a {name}" for name in names)
-        raise _invalid(
-            f"{shown} takes {wanted}" + ("" if kind == SESSION else ", and perhaps an offset"), token_span(token)
-        )
+        message = f"{shown} takes {wanted}" + ("" if kind == SESSION else ", and perhaps an offset")
+        raise _invalid(message, token_span(token), shown)
     values: dict[str, int | None] = {name: _positive(labelled[name], name, shown) for name in names}
     if "offset" in labelled:
         values["offset"] = _constant(labelled["offset"], "offset", shown) or None
     if kind == CUMULATE and (values["size"] or 0) % (values["step"] or 1):
-        raise _invalid("the size of CUMULATE is no multiple of its step", labelled["size"].span)
+        raise _invalid("the size of CUMULATE is no multiple of its step", labelled["size"].span, kind)
     return values
 
 
 def _positive(argument: _Argument, name: str, kind: str) -> int:
     value = _constant(argument, name, kind)
     if value <= 0:
-        raise _invalid(f"the {name} of {kind} must be longer than nothing", argument.span)
+        raise _invalid(f"the {name} of {kind} must be longer than nothing", argument.span, kind)
     return value
 
 
@@ -125,11 +125,19 @@ def _constant(argument: _Argument, name: str, kind: str) -> int:
     try:
         return duration_us(argument.node)
     except NotADuration as problem:
-        raise _invalid(f"the {name} of {kind} cannot be used: {problem}", argument.span) from None
+        raise _invalid(f"the {name} of {kind} cannot be used: {problem}", argument.span, kind) from None
 
 
-def _invalid(message: str, span: Span) -> ResolutionError:
-    hint = "a window takes constant intervals such as INTERVAL '5' MINUTE; HOP takes the slide first, then the size"
+# What to remember about the arguments of a kind, behind the hint they all have.
+_ORDER: Final = {
+    HOP: "; HOP takes the slide first, then the size",
+    CUMULATE: "; CUMULATE takes the step first, then the size",
+    "WINDOW": "; WINDOW takes the size first, then the slide",
+}
+
+
+def _invalid(message: str, span: Span, kind: str) -> ResolutionError:
+    hint = "a window takes constant intervals such as INTERVAL '5' MINUTE" + _ORDER.get(kind, "")
     return ResolutionError("INVALID_WINDOW", message, hint=hint, span=span)
 
 
@@ -148,9 +156,9 @@ def window_table(parser: RelationGrammar) -> WindowTable:
     data = _take(arguments, "DATA")
     time = _take(arguments, "TIMECOL")
     if data is None or not isinstance(data.node, exp.Table | exp.Subquery):
-        raise _invalid(f"{kind} takes a table first", data.span if data else token_span(token))
+        raise _invalid(f"{kind} takes a table first", data.span if data else token_span(token), kind)
     if time is None or not isinstance(time.node, exp.Column):
-        raise _invalid(f"{kind} takes DESCRIPTOR(time column) second", time.span if time else token_span(token))
+        raise _invalid(f"{kind} takes DESCRIPTOR(time column) second", time.span if time else token_span(token), kind)
     if arguments and isinstance(arguments[0].node, exp.Column) and kind == SESSION:
         raise NotYetError(
             "DIALECT_NOT_YET",
@@ -162,7 +170,7 @@ def window_table(parser: RelationGrammar) -> WindowTable:
     if keys is not None:
         data.node.set("partition", None)
         if kind != SESSION:
-            raise _invalid(f"PARTITION BY belongs to SESSION, not to {kind}", data.span)
+            raise _invalid(f"PARTITION BY belongs to SESSION, not to {kind}", data.span, kind)
     window = WindowCall(kind=kind, time=time.node, keys=keys, **_durations(kind, arguments, token))
     window.update_positions(token)
     window.meta["stop"] = parser.taken.end

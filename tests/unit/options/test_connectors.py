@@ -413,7 +413,7 @@ def test_required_options(connector: str) -> None:
 def test_postgres_needs_an_address_and_a_table() -> None:
     assert refusal({"connector": "postgres", "table": "t"}).condition == "MISSING_OPTION"
     assert refusal({"connector": "jdbc", "url": "jdbc:postgresql://h/d"}).condition == "MISSING_OPTION"
-    assert refusal({"connector": "jdbc", "url": "jdbc:mysql://h/d", "table-name": "t"}).condition == "INVALID_OPTION"
+    assert refusal({"connector": "jdbc", "url": "jdbc:other://h/d", "table-name": "t"}).condition == "INVALID_OPTION"
     both = {"connector": "postgres", "url": "postgresql://h/d", "host": "h", "table": "t"}
     assert refusal(both).condition == "CONFLICTING_OPTIONS"
 

@@ -1,4 +1,4 @@
-"""Connectors and formats that other systems have and this version has not: refused by name, not as unknown."""
+"""Connectors, formats and options that other systems have and this version has not: refused by name, not as unknown."""
 
 from __future__ import annotations
 
@@ -66,3 +66,77 @@ NOT_YET_FORMATS: Final = {
         "use json, csv, avro or parquet",
     ),
 }
+
+NOT_YET_DATABASES: Final = {
+    "mysql": "MySQL",
+    "mariadb": "MariaDB",
+    "tidb": "TiDB",
+    "oceanbase": "OceanBase",
+    "oracle": "Oracle",
+    "sqlserver": "SQL Server",
+    "db2": "Db2",
+    "derby": "Derby",
+    "h2": "H2",
+    "sqlite": "SQLite",
+    "clickhouse": "ClickHouse",
+    "snowflake": "Snowflake",
+    "redshift": "Redshift",
+    "trino": "Trino",
+    "cratedb": "CrateDB",
+    "crate": "CrateDB",
+    "dm": "Dameng",
+}
+
+_LEAVE_OUT: Final = "leave it out"
+_COMMITS: Final = "leave it out; what a batch has written is there as soon as the batch is done"
+_TIME_PARTITIONS: Final = "compute a column such as day and give it in partition_by"
+_COMPACTION: Final = "leave it out, and say how large files become with rollover_size"
+_WHOLE_TABLE: Final = "leave it out; a table that is looked up is read whole, and again after refresh"
+_ALIGNMENT: Final = "leave it out; idle_timeout says when a silent partition no longer holds the watermark back"
+
+# By connector, and for all under '': the beginning of a key, and what to do instead.
+NOT_YET_OPTIONS: Final = {
+    "": {
+        "scan.watermark.alignment.": _ALIGNMENT,
+        "scan.watermark.emit.": _ALIGNMENT,
+        "source_rate_limit": "limit a batch with max_rows_per_batch",
+        "sink_rate_limit": "limit a batch with max_rows_per_batch",
+        "sink_decouple": _LEAVE_OUT,
+        "commit_checkpoint_interval": _LEAVE_OUT,
+    },
+    "file": {
+        "sink.partition-commit.": _COMMITS,
+        "partition.default-name": _LEAVE_OUT,
+        "partition.time-extractor.": _TIME_PARTITIONS,
+        "time_partition_pattern": _TIME_PARTITIONS,
+        "partitioning.": _TIME_PARTITIONS,
+        "auto-compaction": _COMPACTION,
+        "compaction.": _COMPACTION,
+        "sink.rolling-policy.": "begin new files with rollover_size, rollover_rows or rollover_interval",
+        "sink.shuffle-by-partition.": _LEAVE_OUT,
+        "shuffle_by_partition.": _LEAVE_OUT,
+        "source.report-statistics": _LEAVE_OUT,
+        "filename.strategy": "name files with filename_prefix and filename_suffix",
+        "file_naming.strategy": "name files with filename_prefix and filename_suffix",
+        "storage.": _LEAVE_OUT,
+    },
+    "delta": {
+        "time_partition_pattern": _TIME_PARTITIONS,
+        "partitioning.": _TIME_PARTITIONS,
+        "filename.": _LEAVE_OUT,
+        "file_naming.": _LEAVE_OUT,
+        "storage.": _LEAVE_OUT,
+        "rollover_seconds": _LEAVE_OUT,
+        "rolling_policy.": _LEAVE_OUT,
+        "target_file_size": _LEAVE_OUT,
+    },
+    "kafka": {"privatelink.": _LEAVE_OUT},
+    "postgres": {
+        "connection.": _LEAVE_OUT,
+        "scan.partition.": _WHOLE_TABLE,
+        "scan.auto-commit": _LEAVE_OUT,
+        "lookup.": _WHOLE_TABLE,
+        "filter.handling.policy": _LEAVE_OUT,
+    },
+}
+NOT_YET_OPTIONS["upsert-kafka"] = NOT_YET_OPTIONS["kafka"]

@@ -172,6 +172,8 @@ DELTA: Final = ConnectorSpec(
         PRIMARY_KEY,
     ),
     roles=ANY,
+    # What a Delta table holds; Arroyo has it written out.
+    formats=("parquet",),
     sink_changes="upsert",
     bounded=_ends,
     check=_check,

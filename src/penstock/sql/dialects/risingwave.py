@@ -8,7 +8,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.sql.dialects.defaults import Defaults
 from penstock.sql.statements import Column, Emit, Name
-from penstock.types import BIGINT, BINARY, INT, STRING, TIMESTAMP, SqlType
+from penstock.types import BIGINT, BINARY, INT, STRING, TIMESTAMP, Field, SqlType
 
 if TYPE_CHECKING:
     from penstock.sql.parser import PenstockParser
@@ -25,18 +25,20 @@ _INCLUDED: Final[dict[str, SqlType]] = {
     "HEADER": BINARY,
 }
 
+_HEADERS: Final = SqlType("ARRAY", elements=(SqlType("STRUCT", fields=(Field("key", STRING), Field("value", BINARY))),))
+
 
 def include_columns(p: PenstockParser, first: Token) -> Column:
-    """INCLUDE KEY | OFFSET | PARTITION | TIMESTAMP | HEADER 'k' [AS c]: a metadata column behind the column list."""
+    """INCLUDE KEY | OFFSET | PARTITION | TIMESTAMP | HEADER ['k'] [AS c]: a metadata column behind the column list."""
     word = p.any_word(*_INCLUDED, "PAYLOAD", "FILE", "DATABASE_NAME")
     if word is None:
         p.fail("KEY, OFFSET, PARTITION, TIMESTAMP or HEADER")
     if word not in _INCLUDED:
         p.not_yet(f"INCLUDE {word} is not there yet", "include KEY, OFFSET, PARTITION, TIMESTAMP or HEADER", p.taken)
     token = p.taken
-    header = None
-    if word == "HEADER":
-        header = p.string("the key of the header")
+    if word == "HEADER" and p.current.token_type != TokenType.STRING:
+        return _all_headers(p, first)
+    header = p.string("the key of the header") if word == "HEADER" else None
     kind = _INCLUDED[word]
     if p.current.token_type == TokenType.VAR and p.current.text.upper() in {"VARCHAR", "TEXT", "BYTEA", "STRING"}:
         kind = p.type_name()
@@ -47,3 +49,10 @@ def include_columns(p: PenstockParser, first: Token) -> Column:
     if header is not None:
         return Column(name, STRING if kind == STRING else BINARY, header=header, span=p.since(first))
     return Column(name, kind, metadata=word.lower(), virtual=True, span=p.since(first))
+
+
+def _all_headers(p: PenstockParser, first: Token) -> Column:
+    """INCLUDE HEADER [AS c]: all headers of the message, in their order."""
+    token = p.taken
+    name = p.name("the name of the column") if p.word("AS") else Name("_rw_kafka_header", False, p.since(token))
+    return Column(name, _HEADERS, metadata="headers", virtual=True, span=p.since(first))

@@ -49,6 +49,8 @@ def column_list(p: PenstockParser) -> Columns:
         p.step()
         p.not_yet("columns taken from a schema registry are not there yet", "list the columns and their types")
     p.bracketed(lambda: _item(p, found))
+    for column in found.columns:
+        _storable(column.type, column.type_span)
     return found
 
 
@@ -95,6 +97,21 @@ def _column(p: PenstockParser, found: Columns) -> Column:
         span=p.since(first),
         type_span=column.type_span,
     )
+
+
+def _storable(kind: SqlType | None, span: Span) -> None:
+    """Refuses a column that holds intervals: no format carries them."""
+    stack = [kind] if kind is not None else []
+    while stack:
+        one = stack.pop()
+        if one.name == "INTERVAL":
+            raise ResolutionError(
+                "UNKNOWN_TYPE",
+                "a column cannot hold an INTERVAL",
+                hint="keep a number, such as seconds BIGINT, and multiply: seconds * INTERVAL '1' SECOND",
+                span=span,
+            )
+        stack += [*one.elements, *(field.type for field in one.fields)]
 
 
 @dataclass(slots=True)
@@ -180,23 +197,34 @@ def _refused(p: PenstockParser, first: Token) -> bool:
 
 def _watermark(p: PenstockParser, first: Token, column: Name | None = None) -> Watermark:
     """… FOR ts [AS ts [- INTERVAL …]]; for an inline watermark the name may be left out."""
+    if p.following.token_type == T.DOT:
+        raise _bad_watermark(
+            p,
+            p.current,
+            "a watermark stands on a column of the table itself, not on a nested field",
+            "add a computed column, such as ts AS r.ts, and write WATERMARK FOR ts",
+        )
     name = p.name("the time column") if column is None or p.current.token_type != T.ALIAS else column
     if column is not None and name.text.lower() != column.text.lower():
         raise _bad_watermark(p, first, "the watermark of a column names another column")
     if not p.word("AS"):
         return Watermark(name, 0, p.since(first))
-    tree = p.an_expression()
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    delay = 0
-    if isinstance(tree, exp.Sub):
-        delay = _delay(p, tree.expression, first)
-        tree = tree.this
+    tree, delay = _behind(p, p.an_expression(), first)
     if not isinstance(tree, exp.Column) or tree.table or tree.name.lower() != name.text.lower():
         raise _bad_watermark(p, first, "a watermark is its column minus a constant interval")
     if p.word("WITH", "TTL"):
         p.not_yet("WITH TTL is not there yet", "set state_ttl on the view", first)
     return Watermark(name, delay, p.since(first))
+
+
+def _behind(p: PenstockParser, tree: exp.Expr, first: Token) -> tuple[exp.Expr, int]:
+    """What the intervals are taken from, and how much they are in all: ts - INTERVAL … [- INTERVAL …]"""
+    delay = 0
+    while isinstance(tree, exp.Paren | exp.Sub):
+        if isinstance(tree, exp.Sub):
+            delay += _delay(p, tree.expression, first)
+        tree = tree.this
+    return tree, delay
 
 
 def _delay(p: PenstockParser, node: exp.Expr, first: Token) -> int:
@@ -209,6 +237,7 @@ def _delay(p: PenstockParser, node: exp.Expr, first: Token) -> int:
     return delay
 
 
-def _bad_watermark(p: PenstockParser, first: Token, message: str) -> ResolutionError:
-    hint = "write WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
+def _bad_watermark(
+    p: PenstockParser, first: Token, message: str, hint: str = "write WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
+) -> ResolutionError:
     return ResolutionError("INVALID_WATERMARK", message, hint=hint, span=p.since(first))

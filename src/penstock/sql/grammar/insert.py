@@ -18,7 +18,8 @@ def select(p: PenstockParser) -> Select:
 
 
 def insert(p: PenstockParser) -> Insert:
-    """INSERT INTO target [(columns)] [WITH (…)] query"""
+    """[EXECUTE] INSERT INTO target [(columns)] [WITH (…)] query; EXECUTE is Flink's"""
+    p.word("EXECUTE")
     first = p.current
     p.expect("INSERT")
     if p.ahead("OVERWRITE"):
@@ -41,13 +42,19 @@ def _query_follows(p: PenstockParser) -> bool:
 
 
 def statement_set(p: PenstockParser) -> StatementSet:
-    """EXECUTE STATEMENT SET BEGIN insert; … END, or BEGIN STATEMENT SET; insert; … END"""
+    """[EXECUTE] STATEMENT SET BEGIN insert; … END, or BEGIN STATEMENT SET; insert; … END
+
+    Without EXECUTE it stands behind EXPLAIN only; the caller sees to that.
+    """
     if p.word("BEGIN", "STATEMENT", "SET"):
         p.expect_symbol(T.SEMICOLON, ";")
     else:
-        p.expect("EXECUTE", "STATEMENT", "SET", "BEGIN")
+        p.word("EXECUTE")
+        p.expect("STATEMENT", "SET", "BEGIN")
     found: list[Insert] = []
     while not p.word("END"):
+        if not p.ahead("INSERT"):
+            p.fail("INSERT")
         found.append(insert(p))
         if not p.symbol(T.SEMICOLON) and not p.ahead("END"):
             p.fail("; or END")

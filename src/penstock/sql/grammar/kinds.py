@@ -29,6 +29,8 @@ def kind_of(text: str, start: int, end: int) -> str:
         return " ".join(words[:2])
     if words[:3] == ["EXECUTE", "STATEMENT", "SET"] or words[:3] == ["BEGIN", "STATEMENT", "SET"]:
         return "STATEMENT SET"
+    if words[:2] == ["EXECUTE", "INSERT"]:
+        return "INSERT"
     return first if first in _SINGLE or first in _REFUSED else "UNKNOWN"
 
 

@@ -69,6 +69,8 @@ def refused(p: PenstockParser) -> bool:
     if word in {"TERMINATE", "PRINT"}:
         instead = "use STOP JOB name" if word == "TERMINATE" else "use SELECT … EMIT CHANGES"
         ksqldb.refuse(word, instead, token)
+    if p.ahead("COMPILE", "PLAN") or p.ahead("COMPILE", "AND", "EXECUTE") or p.ahead("EXECUTE", "PLAN"):
+        p.not_yet(f"{word} PLAN is not there yet", "run the INSERT itself", token, "STATEMENT_NOT_YET")
     if word in _NEVER:
         raise UnsupportedError(
             "UNSUPPORTED_STATEMENT", f"{word} has no meaning here", hint=_NEVER[word], span=token_span(token)
@@ -79,12 +81,23 @@ def refused(p: PenstockParser) -> bool:
     return False
 
 
+def _refuse_connection(p: PenstockParser) -> NoReturn:
+    """CREATE CONNECTION c TO KAFKA (…) of Materialize, CREATE CONNECTION c WITH (type = 'kafka') of RisingWave."""
+    token = p.current
+    hint = "give the options in the WITH clause of the table"
+    p.step()
+    p.word("IF", "NOT", "EXISTS")
+    if p.peek_text(1, "TO"):
+        materialize.refuse("CREATE CONNECTION", hint, token)
+    p.not_yet("CREATE CONNECTION of RisingWave is not there yet", hint, token, "STATEMENT_NOT_YET")
+
+
 def refuse_create(p: PenstockParser) -> NoReturn:
     """Refuses the rest of a CREATE whose kind is none of ours."""
     token = p.current
     word = token.text.upper() if token else ""
     if word == "CONNECTION":
-        materialize.refuse("CREATE CONNECTION", "give the options in the WITH clause", token)
+        _refuse_connection(p)
     if word in _CREATE_LATER:
         raise NotYetError(
             "STATEMENT_NOT_YET", f"CREATE {word} is not there yet", hint=_CREATE_LATER[word], span=token_span(token)

@@ -17,6 +17,8 @@ def set_setting(p: PenstockParser) -> Statement:
     if not p.current:
         return Show(kind="SETTINGS")
     first = p.current
+    if p.ahead("TIME", "ZONE"):
+        p.not_yet("SET TIME ZONE is not there yet", "leave it out; sessions run in UTC", first, "STATEMENT_NOT_YET")
     name = key(p)
     key_span = p.since(first)
     if not p.symbol(T.EQ) and not p.word("TO"):

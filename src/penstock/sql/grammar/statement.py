@@ -32,18 +32,26 @@ def _rule(p: PenstockParser) -> Rule:
         return insert.select
     if p.ahead("BEGIN", "STATEMENT", "SET") or p.ahead("EXECUTE", "STATEMENT", "SET"):
         return insert.statement_set
+    if p.ahead("EXECUTE", "INSERT"):
+        return insert.insert
     rule = _RULES.get(token.text.upper()) if token.token_type != T.IDENTIFIER else None
     if rule is None:
         if token.token_type != T.IDENTIFIER:
             spark_pipelines.check_statement(p)
             feldera.check_statement(token)
             refused(p)
-        near = nearest_statement(token.text)
-        p.fail(
-            "a statement",
-            f"did you mean {near}?" if near else "a statement begins with CREATE, SELECT, INSERT, EXPLAIN, SHOW, SET …",
-        )
+        p.fail("a statement", _begin_hint(token.text))
     return rule
+
+
+def _begin_hint(word: str) -> str:
+    """What to write where no statement begins; never the very word that was found."""
+    if word.upper() in {"END", "EXECUTE"}:
+        return "a statement set is EXECUTE STATEMENT SET BEGIN INSERT …; END"
+    near = nearest_statement(word)
+    if near is not None and near != word.upper():
+        return f"did you mean {near}?"
+    return "a statement begins with CREATE, SELECT, INSERT, EXPLAIN, SHOW, SET …"
 
 
 def _create(p: PenstockParser) -> Statement:
