@@ -5,42 +5,55 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from penstock.errors import NotYetError, OptionError, Span
-from penstock.frozen import frozen
+from penstock.errors import NotYetError, Span
 from penstock.options.keys import normalise
+from penstock.options.schema import OptionSpec
+from penstock.options.values import Boolean, Choice, Duration, Integer, Text
 
 _BATCHES: Final = "rows are always taken in batches"
 _DISPLAY: Final = "it is about how a client shows results"
 _OPTIMIZER: Final = "it is advice to an optimizer, and Spark has its own"
+_UNALIGNED: Final = "execution.checkpointing.unaligned.enabled"
 _CHECKPOINTS: Final = "every batch is durable, and checkpoint_interval says how often state is written out whole"
 
-# A key that ends with a dot stands for all that begin with it.
-IDLE_SETTINGS: Final = {
-    "execution.runtime-mode": "every query over a stream goes on until it is stopped",
-    "pipeline.name": "name a job with the option job_name of INSERT and CREATE SINK",
-    "sql-client.": _DISPLAY,
-    "table.display.": _DISPLAY,
-    "table.exec.mini-batch.": _BATCHES,
-    "table.optimizer.": _OPTIMIZER,
-    "execution.checkpointing.mode": _CHECKPOINTS,
-    "execution.checkpointing.min-pause": _CHECKPOINTS,
-    "execution.checkpointing.timeout": _CHECKPOINTS,
-    "execution.checkpointing.unaligned": _CHECKPOINTS,
-    "execution.checkpointing.max-concurrent-checkpoints": _CHECKPOINTS,
-    "state.backend.incremental": _CHECKPOINTS,
-    "pipeline.object-reuse": "rows are never handed on as objects",
-    "pipeline.operator-chaining": _OPTIMIZER,
-    "pipeline.operator-chaining.enabled": _OPTIMIZER,
-    "background_ddl": "whether CREATE waits for a view is not to be chosen",
-    "rw_enable_two_phase_agg": _OPTIMIZER,
-    "rw_force_two_phase_agg": _OPTIMIZER,
-    "rw_enable_join_ordering": _OPTIMIZER,
-    "rw_implicit_flush": "INSERT has no flush of its own",
-    "streaming_use_arrangement_backfill": _OPTIMIZER,
-    "streaming_use_shared_source": _OPTIMIZER,
-    "application_name": "connections have no names",
-    "client_min_messages": _DISPLAY,
-}
+IDLE_SETTINGS: Final = (
+    OptionSpec(
+        "execution.runtime-mode", Choice(("streaming",)), "every query over a stream goes on until it is stopped"
+    ),
+    OptionSpec("pipeline.name", Text(), "name a job with the option job_name of INSERT and CREATE SINK"),
+    OptionSpec("pipeline.object-reuse", Boolean(), _OPTIMIZER),
+    OptionSpec("pipeline.operator-chaining", Boolean(), _OPTIMIZER, aliases=("pipeline.operator-chaining.enabled",)),
+    OptionSpec("sql-client.execution.result-mode", Choice(("table", "changelog", "tableau")), _DISPLAY),
+    OptionSpec("sql-client.execution.max-table-result.rows", Integer(), _DISPLAY),
+    OptionSpec("sql-client.display.max-column-width", Integer(), _DISPLAY, aliases=("table.display.max-column-width",)),
+    OptionSpec("sql-client.display.print-time-cost", Boolean(), _DISPLAY),
+    OptionSpec("sql-client.display.color-schema", Text(), _DISPLAY),
+    OptionSpec("sql-client.verbose", Boolean(), _DISPLAY),
+    OptionSpec("table.exec.mini-batch.enabled", Boolean(), _BATCHES),
+    OptionSpec("table.exec.mini-batch.allow-latency", Duration(zero=True), _BATCHES),
+    OptionSpec("table.exec.mini-batch.size", Integer(), _BATCHES),
+    OptionSpec("table.optimizer.agg-phase-strategy", Choice(("auto", "two_phase", "one_phase")), _OPTIMIZER),
+    OptionSpec("table.optimizer.distinct-agg.split.enabled", Boolean(), _OPTIMIZER),
+    OptionSpec("table.optimizer.distinct-agg.split.bucket-num", Integer(), _OPTIMIZER),
+    OptionSpec("table.optimizer.join-reorder-enabled", Boolean(), _OPTIMIZER),
+    OptionSpec("table.optimizer.reuse-source-enabled", Boolean(), _OPTIMIZER),
+    OptionSpec("table.optimizer.reuse-sub-plan-enabled", Boolean(), _OPTIMIZER),
+    OptionSpec("execution.checkpointing.mode", Choice(("exactly_once", "at_least_once")), _CHECKPOINTS),
+    OptionSpec("execution.checkpointing.min-pause", Duration(zero=True), _CHECKPOINTS),
+    OptionSpec("execution.checkpointing.timeout", Duration(), _CHECKPOINTS),
+    OptionSpec("execution.checkpointing.unaligned", Boolean(), _CHECKPOINTS, aliases=(_UNALIGNED,)),
+    OptionSpec("execution.checkpointing.max-concurrent-checkpoints", Integer(), _CHECKPOINTS),
+    OptionSpec("state.backend.incremental", Boolean(), _CHECKPOINTS),
+    OptionSpec("background_ddl", Boolean(), "whether CREATE waits for a view is not to be chosen"),
+    OptionSpec("rw_implicit_flush", Boolean(), "INSERT has no flush of its own"),
+    OptionSpec("rw_enable_two_phase_agg", Boolean(), _OPTIMIZER),
+    OptionSpec("rw_force_two_phase_agg", Boolean(), _OPTIMIZER),
+    OptionSpec("rw_enable_join_ordering", Boolean(), _OPTIMIZER),
+    OptionSpec("streaming_use_arrangement_backfill", Boolean(), _OPTIMIZER),
+    OptionSpec("streaming_use_shared_source", Boolean(), _OPTIMIZER),
+    OptionSpec("application_name", Text(empty=True), "connections have no names"),
+    OptionSpec("client_min_messages", Text(), _DISPLAY),
+)
 # Whole families of keys where a system has many; the families are narrow, so that what nobody knows stays unknown.
 _FLINK: Final = """
     execution.checkpointing. execution.savepoint. execution.state-recovery. execution.batch. execution.attached
@@ -48,8 +61,8 @@ _FLINK: Final = """
     table.dml-sync table.builtin-catalog-name table.builtin-database-name table.rtas-ctas.
     table.column-expansion-strategy table.resources.download-dir table.generated-code.max-length
     state.backend. state.checkpoints. state.savepoints. state.checkpoint-storage restart-strategy restart-strategy.
-    taskmanager. jobmanager. cluster. rest. metrics. yarn.
-    kubernetes. high-availability.
+    sql-client. table.display. table.optimizer. taskmanager. jobmanager. cluster. rest. metrics. yarn. kubernetes.
+    high-availability.
 """
 _RISINGWAVE: Final = """
     streaming_rate_limit backfill_rate_limit source_rate_limit sink_rate_limit dml_rate_limit streaming_max_parallelism
@@ -68,26 +81,10 @@ _ZONE: Final = re.compile(
 )
 
 
-@frozen
-class Idle:
-    """A setting that is accepted and changes nothing: its key, and why it can be left out."""
-
-    key: str
-    reason: str
-
-
-def idle_setting(key: str) -> Idle | None:
-    """What is known of a setting that changes nothing here; None for every other."""
-    reason = _lookup(key, IDLE_SETTINGS)
-    return Idle(key.strip().lower(), reason) if reason else None
-
-
 def refuse_foreign_value(key: str, name: str, value: str, span: Span) -> None:
     """CLAUSE_NOT_YET for what a setting can be elsewhere and not yet here."""
     wanted = normalise(value)
-    if normalise(name) == "execution_runtime_mode" and wanted not in ("streaming", "batch", "automatic"):
-        raise OptionError("INVALID_SETTING", f"setting {key} must be 'streaming'", hint="leave it out", span=span)
-    if normalise(name) == "execution_runtime_mode" and wanted != "streaming":
+    if name == "execution.runtime-mode" and wanted in ("batch", "automatic"):
         hint = "leave it out; a query over relations that end, ends by itself"
     elif name == "time_zone" and wanted not in ("utc", "etc/utc", "z", "gmt") and _ZONE.fullmatch(value.strip()):
         hint = "sessions run in UTC; turn single times with AT TIME ZONE"
@@ -98,16 +95,16 @@ def refuse_foreign_value(key: str, name: str, value: str, span: Span) -> None:
 
 def refuse_foreign_setting(key: str, span: Span, meant: str | None) -> None:
     """CLAUSE_NOT_YET for a setting that another system knows, unless it is one of ours with a slip of the pen."""
-    system = _lookup(key, NOT_YET_SETTINGS)
+    system = _system(key)
     if system is None or meant is not None:
         return
     hint = _RATES if "rate_limit" in normalise(key) else "leave it out; SHOW SETTINGS lists what can be set"
     raise NotYetError("CLAUSE_NOT_YET", f"setting {key} of {system} is not there yet", hint=hint, span=span)
 
 
-def _lookup(key: str, table: dict[str, str]) -> str | None:
+def _system(key: str) -> str | None:
     wanted = normalise(key)
-    for known, found in table.items():
+    for known, found in NOT_YET_SETTINGS.items():
         if "." in known and "." not in key:
             # state_size is nobody's setting, state.size could be Flink's.
             continue

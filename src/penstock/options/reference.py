@@ -12,7 +12,7 @@ from penstock.options.resolved import show
 from penstock.options.schema import ConnectorSpec, FormatSpec, OptionFamily, OptionSpec, Passthrough, Role
 from penstock.options.schemas.common import CHANGES, CONNECTOR, FORMAT, TYPE
 from penstock.options.schemas.elsewhere import NOT_YET_CONNECTORS, NOT_YET_FORMATS, NOT_YET_OPTIONS
-from penstock.options.settings import SETTINGS
+from penstock.options.settings import OWN_SETTINGS
 
 _INTRODUCTION = """\
 # Options and settings
@@ -59,7 +59,7 @@ def _lines() -> Iterator[str]:
     yield from _table(INSERT_OPTIONS)
     yield "\n## Settings\n"
     yield "Given with `SET key = value`, taken back with `RESET key`.\n"
-    yield from _table(SETTINGS)
+    yield from _table(OWN_SETTINGS)
     yield "\n## Not there yet\n"
     yield "Known from other systems and refused as `CONNECTOR_NOT_YET` or `FORMAT_NOT_YET`, with what to do instead.\n"
     yield f"Connectors: {', '.join(f'`{name}`' for name in NOT_YET_CONNECTORS)}.\n"
@@ -70,9 +70,8 @@ def _lines() -> Iterator[str]:
     yield "\nSettings, refused as `CLAUSE_NOT_YET`:\n"
     yield f"{_words(NOT_YET_SETTINGS)}."
     yield "\n## Settings that change nothing\n"
-    yield "Accepted for texts of other systems, with a notice. `execution.runtime-mode` must be `streaming`.\n"
-    for key, reason in IDLE_SETTINGS.items():
-        yield f"- `{key}`: {reason}"
+    yield "Accepted, so that texts of other systems run as they are.\n"
+    yield from _table(IDLE_SETTINGS)
 
 
 def _connector(spec: ConnectorSpec) -> Iterator[str]:

@@ -8,14 +8,14 @@ from types import MappingProxyType
 from typing import Final
 
 from penstock.errors import OptionError, Span
-from penstock.options.foreign_settings import idle_setting, refuse_foreign_setting, refuse_foreign_value
+from penstock.options.foreign_settings import IDLE_SETTINGS, refuse_foreign_setting, refuse_foreign_value
 from penstock.options.matching import NEARLY, KeyTable
 from penstock.options.problems import choice_hint, quoted
 from penstock.options.schema import OptionSpec
 from penstock.options.values import Choice, Duration, Integer, Size, Text, deferred
 from penstock.sql.statements import OptionValue
 
-SETTINGS: Final = (
+OWN_SETTINGS: Final = (
     OptionSpec(
         "dialect",
         Choice(("penstock", "flink", "arroyo", "risingwave"), {"default": "penstock"}),
@@ -125,7 +125,10 @@ SETTINGS: Final = (
     ),
 )
 
+SETTINGS: Final = (*OWN_SETTINGS, *IDLE_SETTINGS)
+
 _TABLE: Final = KeyTable(SETTINGS)
+_IDLE: Final = frozenset(spec.key for spec in IDLE_SETTINGS)
 _NOWHERE: Final = Span(1, 1, 0)
 _SECONDS: Final = "checkpoint_interval_seconds"
 
@@ -137,14 +140,13 @@ def default_settings() -> Mapping[str, object]:
 
 def setting_key(key: str, span: Span = _NOWHERE) -> str:
     """The canonical key of a setting, for RESET; an unknown one is UNKNOWN_SETTING."""
-    idle = None if _TABLE.find(key) else idle_setting(key)
-    return idle.key if idle else _find(key, span).key
+    return _find(key, span).key
 
 
 def setting_notice(key: str) -> str | None:
     """What to tell the user of a setting that is accepted and changes nothing; None for one of ours."""
-    idle = None if _TABLE.find(key) else idle_setting(key)
-    return f"setting {key} changes nothing here: {idle.reason}" if idle else None
+    spec = _find(key, _NOWHERE)
+    return f"setting {key} changes nothing here: {spec.summary}" if spec.key in _IDLE else None
 
 
 def resolve_setting(
@@ -154,16 +156,12 @@ def resolve_setting(
 
     A setting of another system that can be left out without changing a result is accepted: `setting_notice` says so.
     """
-    idle = None if _TABLE.find(key) else idle_setting(key)
-    name = idle.key if idle else _find(key, key_span).key
+    spec = _find(key, key_span)
     if deferred(value) is not None:
         raise OptionError(
-            "INVALID_SETTING", f"setting {name} takes no reference", hint="write the value out", span=value_span
+            "INVALID_SETTING", f"setting {spec.key} takes no reference", hint="write the value out", span=value_span
         )
-    refuse_foreign_value(key, name, value.reveal(), value_span)
-    if idle is not None:
-        return name, value.reveal()
-    spec = _TABLE.slots[name]
+    refuse_foreign_value(key, spec.key, value.reveal(), value_span)
     kind = spec.kind
     if isinstance(kind, Duration) and (value.kind == "number" or value.reveal().strip().isdigit()):
         # Flink counts a bare number in milliseconds; the streaming guide's own parameter says seconds in its name.
@@ -189,7 +187,7 @@ def _find(key: str, span: Span) -> OptionSpec:
         "UNKNOWN_SETTING",
         f"unknown setting {key}",
         hint=f"did you mean {close}?" if close else "SHOW SETTINGS lists what can be set",
-        detail="known settings: " + ", ".join(spec.key for spec in SETTINGS),
+        detail="known settings: " + ", ".join(spec.key for spec in OWN_SETTINGS),
         span=span,
     )
 

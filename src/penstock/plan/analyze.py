@@ -22,7 +22,13 @@ from penstock.catalog.model import (
 from penstock.catalog.text import canonical_text
 from penstock.errors import InternalError, NotYetError, ResolutionError
 from penstock.frozen import frozen
-from penstock.options import resolve_insert_options, resolve_setting, resolve_view_options, setting_key
+from penstock.options import (
+    resolve_insert_options,
+    resolve_setting,
+    resolve_view_options,
+    setting_key,
+    setting_notice,
+)
 from penstock.plan.computed import check_computed
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.queries import OutputKind, cannot_update, check_sink, plan_output
@@ -406,7 +412,8 @@ def _advance(statement: s.AdvanceWatermark, session: Session) -> Analysis:
 @_analyze.register
 def _set(statement: s.SetSetting, session: Session) -> Analysis:
     key, value = resolve_setting(statement.key, statement.value, statement.key_span, statement.value_span)
-    return Analysis(session.with_setting(key, value))
+    notice = setting_notice(key)
+    return Analysis(session.with_setting(key, value), notices=(notice,) if notice else ())
 
 
 @_analyze.register

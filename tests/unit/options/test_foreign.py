@@ -35,20 +35,20 @@ def test_c11_settings_with_a_meaning_here(key: str, written: object, resolved: t
 
 
 @pytest.mark.parametrize(
-    ("key", "written"),
+    ("key", "written", "typed"),
     [
-        ("execution.runtime-mode", "streaming"),
-        ("pipeline.name", "orders"),
-        ("sql-client.execution.result-mode", "tableau"),
-        ("table.exec.mini-batch.enabled", "true"),
-        ("table.exec.mini-batch.allow-latency", "5 s"),
-        ("table.exec.mini-batch.size", 5000),
-        ("background_ddl", True),
-        ("rw_implicit_flush", True),
+        ("execution.runtime-mode", "STREAMING", "streaming"),
+        ("pipeline.name", "orders", "orders"),
+        ("sql-client.execution.result-mode", "tableau", "tableau"),
+        ("table.exec.mini-batch.enabled", "true", True),
+        ("table.exec.mini-batch.allow-latency", "5 s", timedelta(seconds=5)),
+        ("table.exec.mini-batch.size", 5000, 5000),
+        ("background_ddl", True, True),
+        ("rw_implicit_flush", True, True),
     ],
 )
-def test_c11_harmless_settings_are_accepted_with_a_notice(key: str, written: object) -> None:
-    assert resolve_setting(key.upper(), value(written)) == (key, value(written).reveal())
+def test_c11_harmless_settings_are_accepted_with_a_notice(key: str, written: object, typed: object) -> None:
+    assert resolve_setting(key.upper(), value(written)) == (key, typed)
     assert setting_key(key) == key
     assert str(setting_notice(key)).startswith(f"setting {key} changes nothing here: ")
 
@@ -59,6 +59,7 @@ def test_c11_harmless_settings_are_accepted_with_a_notice(key: str, written: obj
         "table.exec.sink.upsert-materialize",
         "execution.checkpointing.storage",
         "restart-strategy",
+        "sql-client.prompt",
         "restart-strategy.fixed-delay.attempts",
         "state.checkpoints.dir",
         "taskmanager.numberOfTaskSlots",
@@ -92,7 +93,12 @@ def test_c11_values_that_are_not_there_yet(key: str, written: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "written"),
-    [("execution.runtime-mode", "banana"), ("time_zone", "far away"), ("pipeline.name", "${env:NAME}")],
+    [
+        ("execution.runtime-mode", "banana"),
+        ("time_zone", "far away"),
+        ("background_ddl", "banana"),
+        ("pipeline.name", "${env:NAME}"),
+    ],
 )
 def test_c11_values_that_no_system_takes(key: str, written: str) -> None:
     with pytest.raises(OptionError) as caught:
