@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from sqlglot import tokens as sqlglot_tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokenizer_core import Token
-from sqlglot.tokens import Tokenizer
 
 from penstock.sql.generator import CanonicalGenerator
 from penstock.sql.parser import PenstockParser
@@ -20,7 +20,7 @@ class Penstock(Dialect):
     INDEX_OFFSET = 0
     SUPPORTS_USER_DEFINED_TYPES = False
 
-    class Tokenizer(Tokenizer):
+    class Tokenizer(sqlglot_tokens.Tokenizer):
         """Our tokens in place of sqlglot's."""
 
         IDENTIFIERS: ClassVar = ['"', "`"]
