@@ -36,10 +36,6 @@ class Span:
     def end(self) -> int:
         return self.start + self.length
 
-    def through(self, other: Span) -> Span:
-        """The stretch from the start of this span to the end of `other`."""
-        return Span(self.line, self.column, max(other.end - self.start, self.length), self.start)
-
 
 @frozen
 class Condition:

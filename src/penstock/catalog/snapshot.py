@@ -169,7 +169,7 @@ class Catalog:
         existing = self._occupant(definition)
         if existing is None:
             self._check_needs(definition)
-            return Catalog.of({**self._objects, definition.object_key: definition}), ()
+            return self._with(definition), ()
         if not name.quoted and not existing.name.quoted:
             # Two spellings of one unquoted name: the first one stays, because others refer to the object by it.
             definition = replace(definition, name=replace(existing.name, span=name.span))
@@ -187,6 +187,13 @@ class Catalog:
                 span=name.span,
             )
         return self._replace(existing, definition), (f"{existing.kind} {existing.name} was replaced",)
+
+    def _with(self, definition: Definition) -> Catalog:
+        """The catalog with one definition more; a script of thousands does not look at all of them for each."""
+        key = definition.object_key
+        place = (key.space, key.name.lower())
+        folded = {**self._folded, place: (*self._folded.get(place, ()), key)}
+        return Catalog(MappingProxyType({**self._objects, key: definition}), MappingProxyType(folded))
 
     def _occupant(self, definition: Definition, apart_from: ObjectKey | None = None) -> Definition | None:
         """What already has the name, where names that differ only in case are two names if both are quoted."""

@@ -43,6 +43,14 @@ class Block:
     grouping: Grouping | None = None
     items: list[Item] = field(default_factory=list)
 
+    _nullable: dict[tuple[str | None, str], bool] | None = None
+
     @property
     def node(self) -> Node:
         return self.bound.node
+
+    def nullable(self) -> dict[tuple[str | None, str], bool]:
+        """Of each column of the FROM clause, whether it can be NULL."""
+        if self._nullable is None:
+            self._nullable = {(entry.qualifier, entry.name): entry.nullable for entry in self.node.fields}
+        return self._nullable

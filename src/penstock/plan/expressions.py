@@ -31,6 +31,7 @@ from penstock.plan.trees import (
     type_of,
     typed,
     unmark_aggregates,
+    whole_number,
 )
 from penstock.plan.window_calls import WindowBinding, bind_window, window_reference
 from penstock.sql.format import format_tree
@@ -209,8 +210,9 @@ class ExpressionBinder:
         element = kind.elements[-1] if kind is not None and kind.elements else None
         if kind is not None and kind.name == "ARRAY":
             # `get` counts from 0 and is NULL for every place that is not there; `element_at` fails for place 0
-            if isinstance(key, exp.Literal):
-                place = number(int(key.this) - 1)
+            constant = whole_number(key)
+            if constant is not None:
+                place = number(constant - 1)
             else:
                 place = exp.Sub(this=exp.Paren(this=key), expression=number(1))
             return typed(call("get", container, place), element)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from penstock.plan.trees import type_of
+from penstock.plan.trees import type_of, whole_number
 from penstock.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, STRING, TIMESTAMP, SqlType
 
 _BOOLEAN_NODES = (
@@ -62,8 +62,9 @@ def _literal(node: exp.Literal) -> SqlType | None:
     if node.is_string:
         return STRING
     text = str(node.this)
-    if text.isdigit():
-        return INT if int(text) < 2**31 else BIGINT if int(text) < 2**63 else None
+    value = whole_number(node)
+    if value is not None:
+        return INT if value < 2**31 else BIGINT if value < 2**63 else None
     return DOUBLE if "e" in text.lower() else None
 
 

@@ -50,7 +50,6 @@ class JoinRequest:
     where: list[exp.Expr]
     written: str | None
     span: Span | None
-    versioned: bool = False
 
     @property
     def conjuncts(self) -> list[exp.Expr]:

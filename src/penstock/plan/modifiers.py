@@ -11,7 +11,7 @@ from penstock.plan.context import PlanContext, Relation
 from penstock.plan.nodes import Deduplicate, Limit, Sort
 from penstock.plan.relation import Mode, State
 from penstock.plan.scope import same_name
-from penstock.plan.trees import column
+from penstock.plan.trees import column, whole_number
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
 
@@ -91,7 +91,7 @@ def _term(
     flags = {key: entry.args.get(key) for key in ("desc", "nulls_first")} if isinstance(entry, exp.Ordered) else {}
     visible = relation.node.visible
     if isinstance(inner, exp.Literal) and not inner.is_string:
-        position = int(inner.this) if str(inner.this).isdigit() else 0
+        position = whole_number(inner) or 0
         if not 1 <= position <= len(visible):
             raise ResolutionError(
                 "INVALID_ARGUMENT",
@@ -131,8 +131,9 @@ def _limit(limit: exp.Limit, relation: Relation) -> None:
 
 
 def _count(expression: exp.Expr | None, word: str) -> exp.Literal:
-    if isinstance(expression, exp.Literal) and not expression.is_string and str(expression.this).isdigit():
-        return exp.Literal(this=str(int(expression.this)), is_string=False)
+    value = whole_number(expression)
+    if value is not None:
+        return exp.Literal(this=str(value), is_string=False)
     raise ResolutionError(
         "INVALID_ARGUMENT",
         f"{word} needs a whole number",

@@ -22,7 +22,7 @@ from penstock.plan.nodes import Node, TopN
 from penstock.plan.projection import select_tree
 from penstock.plan.relation import WINDOW_COLUMN, WINDOW_END_COLUMN, WINDOW_TYPE, EventTime, Field, Mode, State
 from penstock.plan.scope import same_name, window_bound
-from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, subquery
+from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, subquery, whole_number
 from penstock.plan.window_calls import WindowBinding
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
@@ -63,11 +63,11 @@ def _limit(conjunct: exp.Expr, name: str) -> int | None:
     if isinstance(right, exp.Column) and isinstance(left, exp.Literal):
         left, right = right, left
         kind = _FLIPPED.get(kind, kind)
-    if not isinstance(left, exp.Column) or not isinstance(right, exp.Literal) or right.is_string:
+    value = whole_number(right)
+    if value is None or not isinstance(left, exp.Column):
         return None
-    if not same_name(name, left.name, quoted=bool(left.this.quoted)) or not str(right.this).isdigit():
+    if not same_name(name, left.name, quoted=bool(left.this.quoted)):
         return None
-    value = int(right.this)
     if kind is exp.LTE:
         return value
     if kind is exp.LT:

@@ -25,13 +25,19 @@ class Leaf:
     alias: str
     fields: tuple[Field, ...]
     open: bool = False  # a relation we know nothing of (lenient mode): any column name fits
-    quoted: bool = False
     window_end: exp.Expr | None = None  # CUMULATE keeps the end of its windows apart
     bounded: bool = False
+    _by_name: dict[str, list[Field]] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for entry in self.fields:
+            if not entry.hidden:
+                self._by_name.setdefault(entry.name.casefold(), []).append(entry)
 
     def matching(self, name: str, *, quoted: bool) -> list[Field]:
         """The visible columns that a written name means."""
-        return [entry for entry in self.fields if not entry.hidden and same_name(entry.name, name, quoted=quoted)]
+        found = self._by_name.get(name.casefold(), [])
+        return [entry for entry in found if same_name(entry.name, name, quoted=quoted)]
 
 
 def same_name(defined: str, written: str, *, quoted: bool) -> bool:

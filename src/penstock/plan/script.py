@@ -48,19 +48,24 @@ def analyze_script(
 ) -> list[StatementReport]:
     """Parses, resolves and plans every statement of a script, each against what those before it have defined."""
     session = Session(catalog=catalog or Catalog(), lenient=lenient)
+    statements = parse_script(text)
+    if not statements:
+        return []
+    # One source for the whole script: what may be shown of any statement may be shown beside an error in another.
+    public = [span for parsed in statements if parsed.statement is not None for span in _public_spans(parsed.statement)]
+    source = statements[0].source.revealing(public)
     reports: list[StatementReport] = []
-    for parsed in parse_script(text):
-        report, session = report_statement(parsed, session)
+    for parsed in statements:
+        report, session = _report(parsed, source, session)
         reports.append(report)
     return reports
 
 
-def report_statement(parsed: Parsed, session: Session) -> tuple[StatementReport, Session]:
+def _report(parsed: Parsed, source: Source, session: Session) -> tuple[StatementReport, Session]:
     """The report on one statement, and the session after it."""
     statement = parsed.statement
     if statement is None:
-        return StatementReport(parsed.span, parsed.kind, parsed.source, error=parsed.error), session
-    source = parsed.source.revealing(_public_spans(statement))
+        return StatementReport(parsed.span, parsed.kind, source, error=parsed.error), session
     try:
         shown = canonical_statement(statement)
         canonical = format_statement(shown, hide=hidden_values(shown))
@@ -72,7 +77,7 @@ def report_statement(parsed: Parsed, session: Session) -> tuple[StatementReport,
         too_deep = ScriptError(
             "STATEMENT_TOO_DEEP",
             "the statement is nested too deeply to be planned",
-            hint="split it with views",
+            hint="store a part of it as a materialized view, which is read by its name",
             span=parsed.span,
         )
         return _failed(parsed, source, statement, too_deep, None), session

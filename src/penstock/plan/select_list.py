@@ -10,7 +10,6 @@ from penstock.errors import ResolutionError
 from penstock.plan.block import Block, Item
 from penstock.plan.grouping import Grouping
 from penstock.plan.names import is_proctime, output_name
-from penstock.plan.nodes import Node
 from penstock.plan.relation import HIDDEN_PREFIX, WINDOW_PARTS, WINDOW_TYPE, Field, WindowPart
 from penstock.plan.scope import same_name, window_bound
 from penstock.plan.trees import has_aggregate, type_of
@@ -69,15 +68,13 @@ def _expand(block: Block, table: str | None, written: exp.Expr) -> None:
                     tree = block.scope.merged[entry.name.casefold()].copy()
                     block.items.append(Item(replace(found.field, qualifier=None), tree, entry.name))
                 continue
-            kept = replace(found.field, qualifier=None, nullable=_nullable(block.node, leaf.alias, found.field))
+            kept = replace(found.field, qualifier=None, nullable=_nullable(block, leaf.alias, found.field))
             block.items.append(Item(kept, found.tree, entry.name))
 
 
-def _nullable(node: Node, alias: str, entry: Field) -> bool:
-    for known in node.fields:
-        if known.qualifier == alias and known.name == entry.name:
-            return known.nullable
-    return entry.nullable
+def _nullable(block: Block, alias: str, entry: Field) -> bool:
+    """Whether a column can be NULL behind the joins of the FROM clause."""
+    return block.nullable().get((alias, entry.name), entry.nullable)
 
 
 def _add_item(block: Block, written: exp.Expr) -> None:
@@ -88,7 +85,7 @@ def _add_item(block: Block, written: exp.Expr) -> None:
     if isinstance(expression, exp.Column):
         found = block.scope.find(expression)
         if found is not None and not found.path and found.leaf is not None:
-            nullable = _nullable(block.node, found.leaf.alias, found.field)
+            nullable = _nullable(block, found.leaf.alias, found.field)
             entry = replace(found.field, name=name, qualifier=None, nullable=nullable)
         elif found is not None and found.field.window and found.path:
             entry = Field(name, type_of(tree), part=_part(found.path[-1]))

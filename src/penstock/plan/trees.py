@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from penstock.types import SqlType
 
+_LONGEST = 19  # digits of the largest 64-bit number; Python itself refuses to read numbers of thousands of digits
 _TYPE = "penstock_type"
 _AGGREGATE = "penstock_aggregate"
 _NONDETERMINISTIC = "penstock_nondeterministic"
@@ -117,6 +118,14 @@ def number(value: int) -> exp.Expr:
     """A whole number, also a negative one."""
     literal = exp.Literal.number(abs(value))
     return exp.Neg(this=literal) if value < 0 else literal
+
+
+def whole_number(node: exp.Expr | None) -> int | None:
+    """The value of a literal that is a whole number; None for anything else, and for one beyond 64 bits."""
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    text = str(node.this)
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST else None
 
 
 def subquery(query: exp.Query, alias: str) -> exp.Subquery:

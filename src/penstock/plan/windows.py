@@ -50,11 +50,6 @@ class WindowSpec:
             parts.append(f"offset {duration_words(self.offset_us)}")
         return f"{self.kind}({', '.join(parts)})"
 
-    @property
-    def span_us(self) -> int:
-        """The longest time between a row and the close of its window."""
-        return self.gap_us if self.kind == "SESSION" else self.size_us
-
 
 def window_spec(call: WindowCall, span: Span | None) -> WindowSpec:
     """The checked value of a window node."""

@@ -148,7 +148,7 @@ def test_change_mode_and_key(sql: str, mode: Mode, key: tuple[str, ...] | None) 
 
 
 def test_risingwave_windows_emit_every_change_and_close_on_demand() -> None:
-    """DEC15: INTERFACES.md, emission."""
+    """DEC15"""
     sql = "SELECT window_start, COUNT(*) AS n FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE) GROUP BY window_start"
     assert planned(sql).mode is Mode.APPEND
     assert planned("SET dialect = 'risingwave';" + sql).mode is Mode.UPSERT
@@ -269,7 +269,7 @@ def test_rewrite_shows_canonical_text_and_spark_sql() -> None:
 
 
 def test_a_kafka_source_says_where_it_starts() -> None:
-    """INTERFACES.md: the start position is said in SHOW REWRITE."""
+    """The start position that was taken is said."""
     text = rewrite_text(
         last("SHOW REWRITE CREATE TABLE k (a INT) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json')")
     )

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from penstock.errors import ResolutionError
 from penstock.plan.scope import same_name
+from penstock.plan.trees import whole_number
 from penstock.sql.nodes import WindowCall, WindowPart
 from penstock.sql.spans import span_of
 
@@ -53,9 +54,9 @@ def _inside(select: exp.Select, node: exp.Expr) -> None:
 
 
 def _ordinal(select: exp.Select, key: exp.Expr) -> exp.Expr | None:
-    if not isinstance(key, exp.Literal) or key.is_string or not str(key.this).isdigit():
+    position = whole_number(key)
+    if position is None:
         return None
-    position = int(key.this)
     if not 1 <= position <= len(select.expressions):
         raise ResolutionError(
             "INVALID_ARGUMENT",

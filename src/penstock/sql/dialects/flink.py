@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAME = "Flink"
 
-# Without committed offsets group-offsets fails in Flink; INTERFACES takes latest there.
+# Without committed offsets group-offsets fails in Flink; we take latest there.
 DEFAULTS: Final = Defaults("flink", windows=Emit.FINAL, others=Emit.CHANGES, start="group-offsets")
 
 
