@@ -7,7 +7,11 @@ CREATE STREAM trades (
   volume INT,
   ts TIMESTAMP,
   WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (connector = 'topic', partitions = 4);
+)
+WITH (
+  connector = 'topic',
+  partitions = 4
+);
 
 -- One row for each symbol and minute, once the minute is over.
 CREATE MATERIALIZED VIEW trades_per_minute AS
@@ -18,18 +22,35 @@ SELECT
   SUM(volume) AS total_volume,
   COUNT(*) AS trade_count
 FROM trades
-GROUP BY symbol, TUMBLE(ts, INTERVAL '1' MINUTE);
+GROUP BY
+  symbol,
+  TUMBLE(ts, INTERVAL '1' MINUTE);
 
 -- One row for each symbol, kept up to date.
 CREATE MATERIALIZED VIEW latest_totals AS
-SELECT symbol, COUNT(*) AS trade_count, SUM(price * volume) AS turnover
+SELECT
+  symbol,
+  COUNT(*) AS trade_count,
+  SUM(price * volume) AS turnover
 FROM trades
-GROUP BY symbol;
+GROUP BY
+  symbol;
 
-CREATE STREAM large_trades (symbol STRING, turnover DECIMAL(38, 4), ts TIMESTAMP)
-WITH (connector = 'topic', type = 'sink');
+CREATE STREAM large_trades (
+  symbol STRING,
+  turnover DECIMAL(38, 4),
+  ts TIMESTAMP
+)
+WITH (
+  connector = 'topic',
+  type = 'sink'
+);
 
 INSERT INTO large_trades
-SELECT symbol, CAST(price * volume AS DECIMAL(38, 4)), ts
+SELECT
+  symbol,
+  CAST(price * volume AS DECIMAL(38, 4)),
+  ts
 FROM trades
-WHERE price * volume > 1000000;
+WHERE
+  price * volume > 1000000;

@@ -9,7 +9,11 @@ from penstock.frozen import frozen
 
 MASK: Final = "********"
 
-_REFERENCE = re.compile(r"\$\{(env|file):([^{}]+)\}|\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+_REFERENCE = re.compile(
+    r"\$\{(?:env:(?P<env>[^{}\s=]+)|file:(?P<file>[^{}\s](?:[^{}]*[^{}\s])?))\}"
+    r"|\{\{\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*\}\}"
+)
+REFERENCE_FORMS: Final = "'${env:NAME}', '{{ NAME }}', '${file:/path}' and SECRET name"
 
 
 class Secret:
@@ -64,14 +68,37 @@ def references(text: str) -> tuple[Reference, ...]:
     """
     found: list[Reference] = []
     for match in _REFERENCE.finditer(text):
-        kind, name, arroyo = match.groups()
-        if kind == "file":
-            found.append(Reference("file", name))
+        if match["file"] is not None:
+            found.append(Reference("file", match["file"]))
         else:
-            found.append(Reference("env", name or arroyo))
+            found.append(Reference("env", match["env"] or match["name"]))
     return tuple(found)
 
 
 def only_references(text: str) -> bool:
     """Whether a text holds nothing but references, so that printing it gives nothing away."""
     return bool(text) and _REFERENCE.sub("", text) == ""
+
+
+def has_malformed_reference(text: str) -> bool:
+    """Whether something in a text begins like a reference and is none: it would be taken for the value itself.
+
+    >>> has_malformed_reference("${ENV:PASSWORD}"), has_malformed_reference("${env:PASSWORD}")
+    (True, False)
+    """
+    # A blank in its place, so that what stands on both sides of a reference does not grow into another one.
+    rest = _REFERENCE.sub(" ", text)
+    return "${" in rest or "{{" in rest
+
+
+def carries_credentials(text: str) -> bool:
+    """Whether a text looks like an address with a user, a password or parameters in it.
+
+    >>> carries_credentials("s3a://key:word@bucket/x"), carries_credentials("https://h/x?sig=word")
+    (True, True)
+    >>> carries_credentials("host:9092"), carries_credentials("user@example.org"), carries_credentials("part-?.json")
+    (False, False, False)
+    """
+    before, at, _ = text.rpartition("@")
+    _, _, query = text.partition("?")
+    return (bool(at) and (":" in before or "//" in before)) or "=" in query

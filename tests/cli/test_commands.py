@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -17,7 +19,8 @@ import sqlglot.tokens
 
 import penstock
 from penstock.interfaces.cli import check as check_command
-from penstock.interfaces.cli.main import cli, run
+from penstock.interfaces.cli.commands import cli
+from penstock.interfaces.cli.main import run
 from tests.project import ROOT, files, title
 
 GOOD = """\
@@ -32,6 +35,8 @@ SELECT page FROM clicks;
 """
 FIELDS = ["line", "column", "kind", "ok", "condition", "message", "hint", "support", "canonical", "mode"]
 EXAMPLES = [path for path in files("examples/*.sql") if path.stem != "mistakes"]
+# Three show what can be pasted from elsewhere; the README prints the quick start, where a short layout reads better.
+OTHER_SPELLINGS = {"arroyo_clicks", "flink_orders", "risingwave_visits", "quickstart"}
 CANARY = "canary-4711"
 SECRETIVE = f"""\
 CREATE STREAM s (a INT) WITH (
@@ -160,6 +165,16 @@ def test_an_empty_file_is_an_error(shell: Shell, command: str, content: str) -> 
     path = shell.file(content)
     assert shell(command, path) == 1
     assert shell.err == f"error: {path} is empty: there is no statement in it\n"
+
+
+def test_an_empty_file_does_not_keep_the_others_from_being_checked(shell: Shell) -> None:
+    empty, bad = shell.file("", "empty.sql"), shell.file(BAD, "bad.sql")
+    assert shell("check", "--quiet", empty, bad) == 1
+    assert shell.err == f"error: {empty} is empty: there is no statement in it\n"
+    assert f"error[UNKNOWN_COLUMN] {bad}:2:8: " in shell.out
+    assert shell.out.endswith("\n4 statements, 3 errors\n")
+    assert shell("fmt", empty, shell.file("select 1 as a")) == 1
+    assert shell.out == "SELECT\n  1 AS a;\n"
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["chekc", "x"], ["check", "--jsn", "x"], ["check", "-", "-"]])
@@ -339,6 +354,14 @@ def test_every_option_is_an_environment_variable(shell: Shell) -> None:
     assert len(shell.objects) == 2
 
 
+@pytest.mark.parametrize("name", ["PENSTOCK_VERSION", "PENSTOCK_HELP", "PENSTOCK_CHECK_HELP"])
+@pytest.mark.parametrize("value", ["1", "0.1.0"])
+def test_version_and_help_are_no_environment_variables(shell: Shell, name: str, value: str) -> None:
+    shell.monkeypatch.setenv(name, value)
+    assert shell("check", "--quiet", shell.file(GOOD)) == 0
+    assert shell.out == "2 statements, 0 errors\n"
+
+
 def test_every_command_and_option_has_help() -> None:
     for name, command in cli.commands.items():
         assert command.help, name
@@ -388,13 +411,98 @@ def test_the_compiled_build_of_sqlglot_is_refused_by_name(shell: Shell) -> None:
 def test_ctrl_c_exits_with_130(tmp_path: Path) -> None:
     pipe = tmp_path / "script.sql"
     os.mkfifo(pipe)
-    command = [sys.executable, "-m", "penstock", "check", str(pipe)]
+    # A shell may have told its children to ignore Ctrl-C, and children hand that on.
+    launcher = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL);"
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    command = [sys.executable, "-c", launcher, "-m", "penstock", "check", str(pipe)]
     # Opening the pipe returns when the command has opened its other end: from then on it waits for text.
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process, pipe.open("w"):
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize("start", [["-m", "penstock"], ["-c", "from penstock.interfaces.cli.main import main; main()"]])
+def test_ctrl_c_during_the_imports_exits_with_130(tmp_path: Path, start: list[str]) -> None:
+    """A module in place of click stands for the moment in which the key is pressed."""
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n", encoding="utf-8")
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
+    done = subprocess.run(
+        [sys.executable, *start, "version"],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+@pytest.mark.parametrize("arguments", [["check"], ["check", "--json"], ["explain"], ["fmt"], ["--help"]])
+def test_an_output_that_cannot_be_written_is_no_bug(shell: Shell, arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "penstock", *arguments, shell.file(GOOD)]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False)
+        assert (done.returncode, done.stderr) == (1, b"error: cannot write the output: no space left on device\n")
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=full, check=False)
+        assert done.returncode == 1
+
+
+# control characters
+
+ACTIVE = "\x1b[31mred\x1b]0;title\x07\x9b1m\u202e"
+HOSTILE = f"SELECT '{ACTIVE}' AS \"{ACTIVE}\";"
+
+
+@pytest.mark.parametrize("command", [["fmt"], ["explain"], ["explain", "--rewrite"], ["check"]])
+def test_a_terminal_gets_no_control_characters(shell: Shell, command: list[str]) -> None:
+    path = shell.file(HOSTILE)
+    ours, theirs = pty.openpty()
+    with open(ours, "rb", buffering=0) as reader:  # noqa: PTH123 - a descriptor, not a path
+        environment = {**os.environ, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+        run_it = [sys.executable, "-m", "penstock", *command, path]
+        done = subprocess.run(run_it, cwd=ROOT, env=environment, stdout=theirs, stderr=theirs, check=False)
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the end of a terminal nobody writes to any more
+            while part := reader.read(65536):
+                shown += part
+    assert done.returncode == 0
+    text = shown.decode()
+    assert not set(text) & {"\x1b", "\x07", "\x9b", "\u202e"}
+    assert command == ["check"] or "\ufffd[31mred\ufffd]0;title\ufffd" in text
+
+
+def test_wrong_usage_is_shown_without_control_characters(shell: Shell) -> None:
+    assert shell("check", "--x\x07\x9b") == 2
+    assert not {"\x07", "\x9b"} & set(shell.err)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_fmt_into_a_pipe_is_what_fmt_writes(shell: Shell, encoding: str) -> None:
+    path = shell.file(HOSTILE)
+    environment = {**os.environ, "FORCE_COLOR": "1", "PYTHONIOENCODING": encoding}
+    command = [sys.executable, "-m", "penstock", "fmt", path]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+    assert done.stdout.decode() == f"SELECT\n  '{ACTIVE}' AS \"{ACTIVE}\";\n"
+    assert shell("fmt", "--write", path) == 0
+    assert Path(path).read_bytes() == done.stdout
+
+
+def test_explain_into_a_pipe_keeps_the_text(shell: Shell) -> None:
+    assert shell("explain", shell.file(HOSTILE)) == 0
+    assert ACTIVE in shell.out
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_json_escapes_what_a_terminal_acts_on(shell: Shell, command: str) -> None:
+    assert shell(command, "--json", shell.file(f"SELECT '{ACTIVE}\u200f\x7fé日' AS a")) == 0
+    assert all(char.isprintable() for char in shell.out.removesuffix("\n"))
+    assert "é日" in shell.out
+    if command == "check":
+        assert f"'{ACTIVE}\u200f\x7fé日'" in str(shell.objects[0]["canonical"])
 
 
 def test_a_terminal_without_the_characters_is_no_error(shell: Shell) -> None:
@@ -418,6 +526,11 @@ def test_a_reader_that_leaves_early_is_no_error(shell: Shell) -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=title)
 def test_examples_are_accepted(shell: Shell, path: Path) -> None:
     assert shell("check", str(path)) == 0, shell.out
+
+
+@pytest.mark.parametrize("path", [path for path in EXAMPLES if path.stem not in OTHER_SPELLINGS], ids=title)
+def test_examples_in_our_own_spelling_are_canonical(shell: Shell, path: Path) -> None:
+    assert shell("fmt", "--check", str(path)) == 0, shell.err
 
 
 def test_the_example_of_mistakes_is_refused_statement_by_statement(shell: Shell) -> None:

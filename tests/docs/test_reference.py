@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from penstock.interfaces.cli.main import cli
+from penstock.interfaces.cli.commands import cli
 from tests.project import ROOT, modules, title
 
 

@@ -36,7 +36,7 @@ from penstock.options.resolve import resolve_options
 from penstock.options.resolved import ResolvedOptions
 from penstock.options.settings import default_settings
 from penstock.secrets import Secret
-from penstock.sql.statements import CreateRelation, CreateSink, Name
+from penstock.sql.statements import NOWHERE, CreateRelation, CreateSink, Name
 
 if TYPE_CHECKING:
     from penstock.catalog.snapshot import Catalog
@@ -129,11 +129,14 @@ def _check_with(statement: CreateRelation, surroundings: Surroundings) -> None:
     """CREATE STREAM alone means an embedded topic; a TABLE without options is plain in RisingWave only."""
     plain = statement.kind == "STREAM" or surroundings.settings.get("dialect") == "risingwave"
     if not statement.options and statement.format is None and not plain:
+        written = statement.with_span != NOWHERE
+        what = "an empty WITH clause" if written else "no WITH clause"
         raise OptionError(
             "MISSING_OPTION",
-            f"{statement.kind.lower()} {statement.name} has no WITH clause, so nothing says where its rows are",
-            hint="add WITH (connector = 'topic') for an embedded topic, or name another connector",
-            span=statement.name.span,
+            f"{statement.kind.lower()} {statement.name} has {what}, so nothing says where its rows are",
+            hint=f"{'write' if written else 'add'} WITH (connector = 'topic') for an embedded topic, "
+            "or name another connector",
+            span=statement.with_span if written else statement.name.span,
         )
 
 

@@ -7,6 +7,7 @@ character is replaced, so no script can write to the reader's terminal.
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 import traceback
 import unicodedata
@@ -47,9 +48,9 @@ class Masked(Protocol):
         """The text that may be shown."""
 
 
-def wants_color(stream: IO[str]) -> bool:
+def wants_color(stream: IO[str] | None) -> bool:
     """Whether a stream shows colours: NO_COLOR turns them off, FORCE_COLOR on, else it takes a terminal."""
-    if os.environ.get("NO_COLOR"):
+    if stream is None or os.environ.get("NO_COLOR"):  # Python has no stream where the shell closed it
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
@@ -70,6 +71,15 @@ def plain(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join("\N{REPLACEMENT CHARACTER}" if _acts_on_terminal(char) else char for char in text)
+
+
+def plain_lines(text: str) -> str:
+    """A text of several lines as `plain` shows it, with its line ends and tabs, which only move on.
+
+    >>> plain_lines("a\\n\\tb" + chr(27))
+    'a\\n\\tb�'
+    """
+    return re.sub(r"[^\n\t]+", lambda match: plain(match.group()), text)
 
 
 def _acts_on_terminal(char: str) -> bool:

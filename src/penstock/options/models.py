@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.frozen import frozen
 from penstock.options.schema import ANY, OptionSpec, Role
 from penstock.options.values import text_value
+from penstock.secrets import carries_credentials
 from penstock.sql.statements import OptionValue
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ class Validated:
     def write(self, typed: object) -> OptionValue:
         return text_value(str(typed))
 
-    def sensitive(self, _typed: object) -> bool:
-        return False
+    def sensitive(self, typed: object) -> bool:
+        """Whether the value, whatever type the model gives it, has a user, a password or parameters in it."""
+        return carries_credentials(str(typed))
 
 
 def options_of(

@@ -8,7 +8,7 @@ from penstock.errors import OptionError
 from penstock.options.keys import nearest
 from penstock.options.matching import KeyTable
 from penstock.options.values import Choice, Kind
-from penstock.secrets import MASK
+from penstock.secrets import MASK, REFERENCE_FORMS
 from penstock.sql.statements import Option, OptionValue
 
 _LONGEST_QUOTE = 40
@@ -58,6 +58,16 @@ def masked_value(option: Option) -> OptionError:
         "INVALID_OPTION",
         f"the value of option {option.key} is a mask, not a secret",
         hint=f"CREATE SECRET s AS '…' and write {option.key} = SECRET s, or write '${{env:NAME}}' for a variable",
+        span=option.value_span,
+    )
+
+
+def malformed_reference(option: Option) -> OptionError:
+    """What looks like a reference and is none; the value is not quoted, it may be half a secret."""
+    return OptionError(
+        "INVALID_OPTION",
+        f"the value of option {option.key} has a reference that cannot be read",
+        hint=f"references are {REFERENCE_FORMS}; keep a value that itself has ${{ or {{{{ with CREATE SECRET",
         span=option.value_span,
     )
 

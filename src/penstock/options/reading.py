@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from penstock.frozen import frozen
 from penstock.options.keys import normalise
 from penstock.options.matching import KeyTable, Match
-from penstock.options.problems import choice_hint, conflicting, invalid_value, masked_value
+from penstock.options.problems import choice_hint, conflicting, invalid_value, malformed_reference, masked_value
 from penstock.options.schema import OptionSpec
 from penstock.options.values import Deferred, Duration, deferred, text_value
-from penstock.secrets import MASK, Secret
+from penstock.secrets import MASK, Secret, has_malformed_reference
 from penstock.sql.statements import Option, OptionValue
 
 
@@ -32,8 +32,8 @@ class Given:
         """The option with its canonical key and value."""
         value = self.option.value
         if not isinstance(self.typed, Deferred):
-            plain = self.typed.reveal() if isinstance(self.typed, Secret) else self.typed
-            value = self.match.spec.kind.write(plain)
+            write = self.match.spec.kind.write
+            value = OptionValue("text", self.typed) if isinstance(self.typed, Secret) else write(self.typed)
         return replace(self.option, key=self.slot, value=value)
 
 
@@ -70,6 +70,8 @@ def read_options(options: Iterable[Option], table: KeyTable) -> Readings:
 def read_option(option: Option, match: Match) -> Given:
     """The typed value of one option; references stay what they are."""
     spec = match.spec
+    if option.value.kind == "text" and has_malformed_reference(option.value.reveal()):
+        raise malformed_reference(option)
     if spec.secret and option.value.kind == "text" and option.value.reveal().strip() == MASK:
         raise masked_value(option)
     later = deferred(option.value)
@@ -87,8 +89,11 @@ def read_option(option: Option, match: Match) -> Given:
         public = not spec.secret and not kind.sensitive(value.reveal())
         hint = choice_hint(kind, value) if public else None
         raise invalid_value(option, str(error), show=public, hint=hint) from None
-    secret = spec.secret or spec.kind.sensitive(typed)
-    return Given(option, match, Secret(str(typed)) if secret else typed, secret)
+    if not spec.secret and not kind.sensitive(typed):
+        return Given(option, match, typed, secret=False)
+    if spec.literal:
+        raise invalid_value(option, "a plain name, because the plan depends on it", show=False)
+    return Given(option, match, Secret(kind.write(typed).reveal()), secret=True)
 
 
 def defaults(

@@ -29,7 +29,9 @@ commas.
 
 The value of any option that the plan itself does not depend on may be a reference: `SECRET name`, `'${env:NAME}'`,
 `'{{ NAME }}'` or `'${file:/path}'`. References are kept as written and read when a job starts. Options marked
-*secret* are shown as `********` everywhere; so is every option that no schema knows.
+*secret* are shown as `********` everywhere; so is every option that no schema knows, and every value that is an address
+with a user, a password or parameters in it (`s3a://key:word@bucket`, `…?sig=word`). What begins like a reference and is
+none of these four is refused.
 
 "Declared" means: statements with it are read, checked and planned, and it runs in a later version.
 """

@@ -14,6 +14,7 @@ from penstock.options.schemas.formats import FORMATS
 from penstock.options.schemas.generators import DATAGEN, IMPULSE, NEXMARK
 from penstock.options.schemas.kafka import KAFKA, UPSERT_KAFKA
 from penstock.options.schemas.services import HTTP, POSTGRES
+from penstock.options.values import is_plain_name
 
 _OURS: Final = (
     TOPIC,
@@ -95,7 +96,7 @@ def require_connector(name: str, span: Span) -> ConnectorSpec:
     aliases = {alias: known.name for known in known_connectors() for alias in known.aliases}
     raise OptionError(
         "UNKNOWN_CONNECTOR",
-        f"unknown connector '{_short(name)}'",
+        f"unknown connector{_quoted(name)}",
         hint=_hint(name, [*names, *aliases], f"known connectors: {', '.join(names)}"),
         span=span,
     )
@@ -113,7 +114,7 @@ def require_format(name: str, span: Span) -> FormatSpec:
     aliases = [alias for known in known_formats() for alias in known.aliases]
     raise OptionError(
         "UNKNOWN_FORMAT",
-        f"unknown format '{_short(name)}'",
+        f"unknown format{_quoted(name)}",
         hint=_hint(name, [*names, *aliases], f"known formats: {', '.join(names)}"),
         span=span,
     )
@@ -124,8 +125,11 @@ def _hint(name: str, known: list[str], everything: str) -> str:
     return f"did you mean '{close[0]}'? {everything}" if close else everything
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "…"
+def _quoted(name: str) -> str:
+    """The name as an error may quote it: whatever is no plain name could be an address with a password."""
+    if not is_plain_name(name):
+        return ""
+    return f" '{name}'" if len(name) <= _LONGEST_NAME else f" '{name[:_LONGEST_NAME]}…'"
 
 
 for _spec in _OURS:

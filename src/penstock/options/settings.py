@@ -13,6 +13,7 @@ from penstock.options.matching import NEARLY, KeyTable
 from penstock.options.problems import choice_hint, quoted
 from penstock.options.schema import OptionSpec
 from penstock.options.values import Choice, Duration, Integer, Size, Text, deferred
+from penstock.secrets import Secret, has_malformed_reference
 from penstock.sql.statements import OptionValue
 
 OWN_SETTINGS: Final = (
@@ -154,6 +155,7 @@ def resolve_setting(
 ) -> tuple[str, object]:
     """The canonical key and typed value of `SET key = value`.
 
+    The value of an address with a password in it is a `Secret`.
     A setting of another system that can be left out without changing a result is accepted: `setting_notice` says so.
     """
     spec = _find(key, key_span)
@@ -161,20 +163,29 @@ def resolve_setting(
         raise OptionError(
             "INVALID_SETTING", f"setting {spec.key} takes no reference", hint="write the value out", span=value_span
         )
+    if value.kind == "text" and has_malformed_reference(value.reveal()):
+        raise OptionError(
+            "INVALID_SETTING",
+            f"the value of setting {spec.key} has a reference that cannot be read",
+            hint="settings take no references; write the value out",
+            span=value_span,
+        )
     refuse_foreign_value(key, spec.key, value.reveal(), value_span)
     kind = spec.kind
     if isinstance(kind, Duration) and (value.kind == "number" or value.reveal().strip().isdigit()):
         # Flink counts a bare number in milliseconds; the streaming guide's own parameter says seconds in its name.
         kind = Duration(unit="s" if key.lower() == _SECONDS else "ms", zero=kind.zero)
     try:
-        return spec.key, kind.read(value)
+        typed = kind.read(value)
     except ValueError as error:
         raise OptionError(
             "INVALID_SETTING",
-            f"setting {spec.key} must be {error}, not {quoted(value)}",
+            f"setting {spec.key} must be {error}"
+            + ("" if kind.sensitive(value.reveal()) else f", not {quoted(value)}"),
             hint=choice_hint(spec.kind, value),
             span=value_span,
         ) from None
+    return spec.key, Secret(str(typed)) if kind.sensitive(typed) else typed
 
 
 def _find(key: str, span: Span) -> OptionSpec:

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from penstock.frozen import frozen
 from penstock.options.keys import normalise
 from penstock.options.units import read_duration, read_size
-from penstock.secrets import Reference, Secret, only_references, references
+from penstock.secrets import Reference, Secret, carries_credentials, only_references, references
 from penstock.sql.statements import OptionValue
 
 
@@ -73,7 +73,8 @@ class _Plain:
         return text_value(str(typed))
 
     def sensitive(self, typed: object) -> bool:
-        return False
+        # Whatever the option is for: an address with a password in it may have been given.
+        return carries_credentials(typed) if isinstance(typed, str) else False
 
 
 @frozen
@@ -92,6 +93,27 @@ class Text(_Plain):
         if self.pattern is not None and not re.fullmatch(self.pattern, written):
             raise ValueError(self.expects)
         return written
+
+
+@frozen
+class Word(Text):
+    """The name of a connector or format; what is no plain name is not shown."""
+
+    def sensitive(self, typed: object) -> bool:
+        return not is_plain_name(str(typed))
+
+
+@frozen
+class Label(Text):
+    """A name that the user makes up and sees everywhere, such as that of a job; `etl:orders@home` is no address."""
+
+    def sensitive(self, typed: object) -> bool:
+        return False
+
+
+def is_plain_name(text: str) -> bool:
+    """Whether a text can be the name of a connector or format, so that an error may quote it."""
+    return bool(re.fullmatch(r"\s*\w[\w.+/ -]*", text)) and "//" not in text
 
 
 @frozen
@@ -267,6 +289,9 @@ class Names(_Plain):
         if value.kind != "text" or not all(words) or len(set(words)) != len(words):
             raise ValueError("a list of names separated by commas, none of them empty or twice")
         return words
+
+    def sensitive(self, typed: object) -> bool:
+        return carries_credentials(",".join(typed) if isinstance(typed, tuple) else str(typed))
 
     def write(self, typed: object) -> OptionValue:
         assert isinstance(typed, tuple)

@@ -23,7 +23,7 @@ def plan_answer(report: StatementReport) -> str | None:
     if report.plan is None:
         return None
     if isinstance(statement, Explain) and statement.json:
-        return json.dumps(explain_json(report), indent=2, ensure_ascii=False)
+        return json.dumps(explain_json(report), indent=2)
     text = explain_text(report)
     if isinstance(statement, Explain) and statement.physical:
         text += "\nphysical    Spark's plan is known once the query runs; this is the logical one"

@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from penstock.errors import ResolutionError
 from penstock.sql.call_grammar import CallGrammar
 from penstock.sql.durations import Duration, NotADuration, parse_duration, unit_name
-from penstock.sql.reading import NAME_TOKENS, Reader
+from penstock.sql.reading import NAME_TOKENS, Reader, SyntaxFailure
 from penstock.sql.typenames import data_type
 
 T = TokenType
@@ -157,6 +157,12 @@ class ExpressionGrammar(CallGrammar):
             primary = parse(self, token)
             return primary.update_positions(token)
         return self._parse_paren()
+
+    def _parse_column_ops(self, this: exp.Expr | None) -> exp.Expr | None:
+        # `1 .a` would print as `1.a`, which is no number and no name.
+        if self._curr.token_type == T.DOT and isinstance(this, exp.Literal) and not this.is_string:
+            raise SyntaxFailure(None, self._curr, "a number has no fields")
+        return super()._parse_column_ops(this)
 
     def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> exp.Expr | None:  # type: ignore[override]
         first = self._curr

@@ -219,9 +219,13 @@ class QueryGrammar(RelationGrammar):
 
     def _parse_match_recognize(self) -> exp.MatchRecognize | None:
         first = self._curr
-        found = super()._parse_match_recognize()
+        try:
+            found = super()._parse_match_recognize()
+        except ValueError:
+            raise SyntaxFailure("a pattern", self._prev) from None  # PATTERN ()
         if found is not None:
             found.update_positions(first)
+            found.set("define", found.args.get("define") or [])  # what prints it wants a list
         pattern = found.args.get("pattern") if found is not None else None
         if pattern is not None:
             pattern.set("this", " ".join(pattern.name.split()))

@@ -16,11 +16,8 @@ from typing import Final
 
 from penstock.errors import Span
 from penstock.frozen import frozen
-from penstock.sql.lexical import INVALID, first_words
+from penstock.sql.lexical import INVALID, MAX_STATEMENT, first_words
 from penstock.sql.tokens import WORDS
-
-# A statement that begins with one of these has no options of its own.
-_OPEN: Final = frozenset({"SELECT", "WITH", "VALUES", "DESCRIBE", "DESC", "DROP", "SHOW", "EXPLAIN", "("})
 
 # What a statement begins with, ours or one we refuse by name.
 FIRST_WORDS: Final = (
@@ -41,6 +38,14 @@ _KNOWN: Final = WORDS.keys() | frozenset(
     "SESSION CUMULATE VIEW VIRTUAL WATERMARK".split()
 )
 
+# Behind these a value may stand, whatever the statement is.
+_ANNOUNCING: Final = frozenset(
+    {"WITH", "OPTIONS", "ENCODE", "TBLPROPERTIES", "PROPERTIES", "SET", "PASSWORD", "IDENTIFIED", "SECRET"}
+)
+_QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES"})
+_LEADING: Final = _QUERIES | {"EXPLAIN", "SHOW", "INSERT", "EXECUTE"}  # what may stand in front of a query
+_CHANGES: Final = frozenset({"CREATE", "ALTER", "GRANT"})  # in a query: the semicolon in front of it is missing
+
 _STARS: Final = {code: "*" for code in range(128) if not chr(code).isspace()}
 
 _COMMENT = re.compile(r"--[^\r\n]*|/\*.*?\*/", re.DOTALL)
@@ -51,9 +56,24 @@ _PARTS = re.compile(
                   |\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z))
       | (?P<name>"[^"]*(?:"|\Z)|`[^`]*(?:`|\Z))
       | (?P<word>[\w$@\\{}!&?^~]+)
-      | (?P<equals>=)""",
+      | ::
+      | (?P<equals>[=:])
+      | (?P<mark>[()\[\]])""",
     re.VERBOSE | re.DOTALL,
 )
+_SPACE: Final = r"(?:\s++|--[^\r\n]*+|/\*.*?\*/)"
+# A WITH that begins no options: of a query (WITH name AS (…), WITH name (a, b) AS (…)), of a type, of a relation.
+_HARMLESS_WITH = re.compile(
+    rf"""{_SPACE}++(?:
+        (?:RECURSIVE{_SPACE}++)?+(?!(?:{"|".join(sorted(_ANNOUNCING))})\b)
+            (?:[^\W\d]\w*+|"[^"]*+"|`[^`]*+`){_SPACE}*+(?:\([\w\s,"`]*+\){_SPACE}*+)?+
+            AS{_SPACE}*+(?:(?:NOT{_SPACE}++)?+MATERIALIZED{_SPACE}*+)?+\(
+      | (?:LOCAL{_SPACE}++)?+TIME{_SPACE}++ZONE\b
+      | ORDINALITY\b)""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+# Behind EXECUTE STATEMENT SET come statements, not a setting.
+_SET_BODY = re.compile(rf"{_SPACE}*+(?:;|BEGIN\b|INSERT\b|WITH\b|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 @frozen
@@ -83,7 +103,7 @@ class Source:
 
 def mask(text: str, spans: Iterable[tuple[int, int]]) -> Source:
     """A source with the given stretches (start, end) masked."""
-    clean = INVALID.sub("\ufffd", text)
+    clean = _printable(text)
     pieces: list[str] = []
     position = 0
     for first, end in sorted(spans):
@@ -93,6 +113,18 @@ def mask(text: str, spans: Iterable[tuple[int, int]]) -> Source:
             position = end
     pieces.append(clean[position:])
     return Source(clean, "".join(pieces))
+
+
+def _printable(text: str) -> str:
+    """The text with a replacement character for each that cannot be printed.
+
+    A text longer than any statement is refused and masked nearly whole, and replacing millions of characters one match
+    at a time is slow: there a codec does it, whose replacement character is the question mark.
+    """
+    if len(text) <= MAX_STATEMENT:
+        return INVALID.sub("\ufffd", text)
+    clean = text.replace("\x00", "\ufffd")
+    return clean if INVALID.search(clean) is None else clean.encode("utf-8", "replace").decode("utf-8")
 
 
 def _stars(stretch: str) -> str:
@@ -114,19 +146,22 @@ def comments_between(text: str, start: int, end: int) -> list[tuple[int, int]]:
     return [(match.start() + 2, match.end()) for match in _COMMENT.finditer(text, start, end)]
 
 
-def suspects(text: str, start: int, end: int, *, torn: bool = False) -> list[tuple[int, int]]:
+def suspects(
+    text: str, start: int, end: int, *, torn: bool = False, after_failure: bool = False
+) -> list[tuple[int, int]]:
     """What may be secret in a statement that was not understood.
 
-    All strings but those of intervals; and, where the statement may have options, every word and number behind the
-    first `=` or string that is no keyword. Of SET and CREATE SECRET every such word behind the first, because what
-    should be a string there may have lost its quotes. Of a torn script (a quote is missing somewhere, so that the
-    inside of a string may look like code), and of what begins like no statement, every such word from the beginning.
+    All strings but those of intervals; and every word and number that is no keyword behind a word that announces
+    options or a secret (WITH, OPTIONS, SET, PASSWORD …) or, unless the statement is a query, behind the first `=`,
+    `:` or string. Of a torn script (a quote is missing somewhere, so that the inside of a string may look like code),
+    and of what begins like no statement, every such word from the beginning. Behind a statement that failed, a piece
+    may be the rest of a value with a semicolon in it: then its first word must be exactly one that begins a statement,
+    and it must not close a bracket that it did not open.
     """
-    torn = torn or not _begins_statement(text, start, end)
+    torn = torn or not _begins_statement(text, start, end, exactly=after_failure)
+    torn = torn or (after_failure and _closes_too_much(text, start, end))
     reads = not torn and _reads(text, start, end)
     everything = torn
-    secret_word = None if reads else _secret_word(text, start, end)
-    in_options = False
     found: list[tuple[int, int]] = []
     previous = ""
     for match in _PARTS.finditer(text, start, end):
@@ -135,15 +170,16 @@ def suspects(text: str, start: int, end: int, *, torn: bool = False) -> list[tup
         if kind == "comment":
             found.append((match.start() + 2, match.end()))
             continue
-        if reads and kind == "word" and previous == "WITH":
-            in_options = text[max(match.start() - 20, start) : match.start()].rstrip().endswith("(")
         if kind == "string":
             if torn or previous != "INTERVAL":
                 found.append(match.span())
-        elif kind != "equals" and (everything or in_options) and word not in _KNOWN:
+        elif kind in {"name", "word"} and everything and word not in _KNOWN:
             found.append(match.span())
-        everything = everything or (not reads and kind in {"string", "equals"}) or word == secret_word
-        previous = word
+        reads = reads and word not in _CHANGES
+        everything = (
+            everything or (not reads and kind in {"string", "equals"}) or _announces(text, match, previous, end)
+        )
+        previous = word if kind != "mark" else previous
     return found
 
 
@@ -157,41 +193,44 @@ def nearest_statement(word: str) -> str | None:
     return found[0] if found else None
 
 
-def _begins_statement(text: str, start: int, end: int) -> bool:
+def _begins_statement(text: str, start: int, end: int, *, exactly: bool) -> bool:
     words = first_words(text, start, end, 1)
-    return nearest_statement(words[0]) is not None if words else text.startswith("(", start)
+    if not words:
+        return text.startswith("(", start)
+    return words[0] in FIRST_WORDS if exactly else nearest_statement(words[0]) is not None
 
 
-def _secret_word(text: str, start: int, end: int) -> str | None:
-    """The word behind which everything may be a value: the SECRET of CREATE SECRET, the key of SET."""
-    words = first_words(text, start, end, 6)
-    if words[:1] == ["SET"]:
-        return words[1] if len(words) > 1 else "SET"
-    return "SECRET" if words[:1] == ["CREATE"] and "SECRET" in words else None
+def _closes_too_much(text: str, start: int, end: int) -> bool:
+    depth = 0
+    for match in _PARTS.finditer(text, start, end):
+        if match.lastgroup == "mark":
+            depth += 1 if match.group() in "([" else -1
+            if depth < 0:
+                return True
+    return False
+
+
+def _announces(text: str, match: re.Match[str], previous: str, end: int) -> bool:
+    """Whether a value may stand anywhere behind this word, quoted or not."""
+    word = match.group().strip('"`').upper()
+    if word not in _ANNOUNCING:
+        return False
+    if word == "WITH":
+        return _HARMLESS_WITH.match(text, match.end(), end) is None
+    return word != "SET" or previous != "STATEMENT" or _SET_BODY.match(text, match.end(), end) is None
 
 
 def _reads(text: str, start: int, end: int) -> bool:
-    """Whether the statement only reads, so that its words are names and not values."""
-    words = first_words(text, start, end, 3)
-    if {"SET", "CREATE", "ALTER"} & set(words[1:]) and words[0] not in {"EXPLAIN", "SHOW"}:
-        return False  # two statements run together: the second may have values
-    words[:1] = [nearest_statement(word) or word for word in words[:1]]
-    while words and words[0] in {"EXPLAIN", "SHOW"} and len(words) > 1:
-        if words[0] == "SHOW" and words[1] != "REWRITE":
-            return True
-        words = words[1:] if words[0] == "EXPLAIN" else words[2:]
-        if words and words[0] == "PHYSICAL":
-            words = words[1:]
-    if words and words[0] == "INSERT":
-        return _selects_before_value(text, start, end)
-    return bool(words) and words[0] in _OPEN
-
-
-def _selects_before_value(text: str, start: int, end: int) -> bool:
-    """Whether an INSERT comes to its query before anything that could be the value of an option."""
+    """Whether the statement is a query, or leads to one before anything that could be a value: EXPLAIN, INSERT."""
+    first = first_words(text, start, end, 1)
+    if first and first[0] not in _LEADING:
+        return False
     for match in _PARTS.finditer(text, start, end):
-        if match.lastgroup in {"string", "tag", "equals"}:
+        kind, word = match.lastgroup, match.group().upper()
+        if kind in {"string", "tag", "equals"} or word in _CHANGES or _announces(text, match, "", end):
             return False
-        if match.lastgroup == "word" and match.group().upper() in {"SELECT", "VALUES"}:
+        if kind == "word" and word in {"SELECT", "VALUES", "WITH"}:
             return True
+        if kind == "word" and first and first[0] in _QUERIES:
+            return False
     return False

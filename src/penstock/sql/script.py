@@ -61,7 +61,10 @@ def parse_script(script: str | bytes) -> list[Parsed]:
     text = decode(script)
     pieces = split(text)
     torn = any(piece.torn for piece in pieces)
-    reads = [_read(text, piece, torn=torn) for piece in pieces]
+    reads: list[_Read] = []
+    for piece in pieces:
+        after_failure = bool(reads) and reads[-1].error is not None
+        reads.append(_read(text, piece, torn=torn, after_failure=after_failure))
     hidden = [stretch for read in reads for stretch in read.hidden]
     source = redact.mask(text, [*hidden, *_between(text, pieces)])
     lines = Lines(text)
@@ -99,11 +102,11 @@ def _between(text: str, pieces: list[Piece]) -> Iterator[tuple[int, int]]:
         position = end
 
 
-def _read(text: str, piece: Piece, *, torn: bool) -> _Read:
+def _read(text: str, piece: Piece, *, torn: bool, after_failure: bool) -> _Read:
     def suspects() -> list[tuple[int, int]]:
         if piece.end - piece.start > MAX_STATEMENT or (piece.error and piece.error.condition in _HOPELESS):
             return [(piece.start, piece.end)]
-        return redact.suspects(text, piece.start, piece.end, torn=torn)
+        return redact.suspects(text, piece.start, piece.end, torn=torn, after_failure=after_failure)
 
     if piece.error is not None:
         return _Read(piece, None, piece.error, suspects())

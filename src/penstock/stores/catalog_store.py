@@ -7,6 +7,7 @@ secrets are in files of their own: a new value gets a new file, and the transact
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,12 +28,12 @@ from penstock.catalog.model import (
     SinkDefinition,
     SourceDefinition,
 )
-from penstock.errors import InternalError
+from penstock.errors import InternalError, OptionError
 from penstock.frozen import frozen
-from penstock.secrets import Secret
+from penstock.secrets import Secret, carries_credentials
 from penstock.sql.statements import Name
 from penstock.stores.migrate import migrate, read_meta
-from penstock.stores.private_files import make_private_directory, touch_private, unusable
+from penstock.stores.private_files import damaged, make_private_directory, touch_private, unusable
 from penstock.stores.secret_files import SecretFiles
 
 DATABASE: Final = "catalog.db"
@@ -99,7 +100,11 @@ class CatalogStore:
                 connection.close()
             raise
         store = cls(connection, path, clock, concerns)
-        store._remove_stale_secrets()
+        try:
+            store._remove_stale_secrets()
+        except BaseException:
+            store.close()
+            raise
         return store
 
     def close(self) -> None:
@@ -113,12 +118,17 @@ class CatalogStore:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def database(self) -> Path:
+        """The file of the catalog."""
+        return self.state_path / DATABASE
+
     # reading
 
     def versions(self) -> dict[str, str]:
         """The version of the layout, and of the software that last opened the database."""
-        with self._lock:
-            return read_meta(self._connection)
+        with self._read() as connection:
+            return read_meta(connection)
 
     def objects(self) -> tuple[StoredObject, ...]:
         """All objects, each behind what it is built on, otherwise in the order they were created."""
@@ -128,19 +138,27 @@ class CatalogStore:
         keys = {row["position"]: ObjectKey(row["space"], row["name"]) for row in rows}
         needs: dict[int, list[ObjectKey]] = {}
         for object_, need in edges:
+            if object_ not in keys or need not in keys:
+                raise damaged(self.database, "a dependency names an object that is not there")
             needs.setdefault(object_, []).append(keys[need])
-        objects = [_stored(row, tuple(needs.get(row["position"], ()))) for row in rows]
+        objects = [self._stored(row, tuple(needs.get(row["position"], ()))) for row in rows]
         return tuple(in_dependency_order(objects, lambda item: item.key, lambda item: item.depends_on))
+
+    def _stored(self, row: sqlite3.Row, needs: tuple[ObjectKey, ...]) -> StoredObject:
+        try:
+            return _stored(row, needs)
+        except (ValueError, TypeError):
+            raise damaged(self.database, f"the row of {row['kind']} {row['name']} cannot be read") from None
 
     def settings(self) -> dict[str, str]:
         """The settings that are not at their defaults, by canonical key."""
-        with self._lock:
-            return dict(self._connection.execute("SELECT key, value FROM settings ORDER BY key").fetchall())
+        with self._read() as connection:
+            return dict(connection.execute("SELECT key, value FROM settings ORDER BY key").fetchall())
 
     def secrets(self) -> dict[str, Secret]:
         """The values of all secrets that are kept here, by name: those of CREATE SECRET and those inside options."""
-        with self._lock:
-            rows = self._connection.execute("SELECT name, version FROM secret_values ORDER BY name").fetchall()
+        with self._read() as connection:
+            rows = connection.execute("SELECT name, version FROM secret_values ORDER BY name").fetchall()
             return {name: self._secrets.read(name, version) for name, version in rows}
 
     # changing
@@ -166,6 +184,7 @@ class CatalogStore:
     def _put(self, connection: sqlite3.Connection, change: PutObject, at: str) -> None:
         definition = change.definition
         key = definition.object_key
+        _refuse_credentials(change.settings)
         connection.execute(
             "INSERT INTO objects (space, name, quoted, kind, temporary, text, settings, created_at, changed_at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (space, name) DO UPDATE SET quoted = excluded.quoted, "
@@ -228,7 +247,7 @@ class CatalogStore:
                 if isinstance(error, sqlite3.IntegrityError):
                     raise InternalError("a change leaves an object without what it is built on") from None
                 if isinstance(error, sqlite3.Error):
-                    raise unusable(self.state_path / DATABASE, error) from None
+                    raise unusable(self.database, error) from None
                 raise
 
     @contextmanager
@@ -238,14 +257,17 @@ class CatalogStore:
             self._execute("BEGIN")
             try:
                 yield self._connection
+            except sqlite3.Error as error:
+                raise unusable(self.database, error) from None
             finally:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:
+                    self._execute("ROLLBACK")
 
     def _execute(self, statement: str) -> None:
         try:
             self._connection.execute(statement)
         except sqlite3.Error as error:
-            raise unusable(self.state_path / DATABASE, error) from None
+            raise unusable(self.database, error) from None
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -254,7 +276,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
-            raise sqlite3.OperationalError("its file system has no shared memory")
+            raise OSError(errno.ENOTSUP, "its file system has no shared memory")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA trusted_schema = OFF")
@@ -281,12 +303,30 @@ def _stored(row: sqlite3.Row, needs: tuple[ObjectKey, ...]) -> StoredObject:
         kind=row["kind"],
         text=row["text"],
         temporary=bool(row["temporary"]),
-        settings=json.loads(row["settings"]),
+        settings=_settings(row["settings"]),
         position=row["position"],
         created_at=datetime.fromisoformat(row["created_at"]),
         changed_at=datetime.fromisoformat(row["changed_at"]),
         depends_on=needs,
     )
+
+
+def _settings(text: str) -> dict[str, str]:
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise TypeError("settings are a JSON object of texts")
+    return found
+
+
+def _refuse_credentials(settings: Mapping[str, str]) -> None:
+    """Settings are rows, and a row never holds a password."""
+    for key, value in settings.items():
+        if carries_credentials(value):
+            raise OptionError(
+                "INVALID_SETTING",
+                f"setting {key} has a user, a password or parameters in its address and cannot be kept",
+                hint="set the plain address; give the password in the WITH clause of the relation, with SECRET name",
+            )
 
 
 def _values(definition: Definition) -> tuple[InlineSecret, ...]:
@@ -324,6 +364,7 @@ def _change_setting(connection: sqlite3.Connection, change: ChangeSetting) -> No
     if change.value is None:
         connection.execute("DELETE FROM settings WHERE key = ?", (change.key,))
     else:
+        _refuse_credentials({change.key: change.value})
         connection.execute(
             "INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
             (change.key, change.value),

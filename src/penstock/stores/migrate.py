@@ -12,6 +12,7 @@ from typing import Final
 from penstock.errors import CatalogError, InternalError
 from penstock.frozen import frozen
 from penstock.stores import migrations
+from penstock.stores.private_files import RESTORE
 
 _MODULE: Final = re.compile(r"v(\d{4})_\w+")
 _SCHEMA_VERSION: Final = "schema_version"
@@ -84,7 +85,14 @@ def _prepare(connection: sqlite3.Connection) -> int:
     if not tables:
         connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID")
         _write(connection, {_SCHEMA_VERSION: "0"})
-    return int(read_meta(connection)[_SCHEMA_VERSION])
+    version = read_meta(connection).get(_SCHEMA_VERSION)
+    if version is None or not re.fullmatch("[0-9]{1,9}", version, re.ASCII):
+        raise CatalogError(
+            "STATE_PATH_UNUSABLE",
+            "catalog.db is damaged or not a Penstock catalog: it does not say which layout it has",
+            hint=RESTORE,
+        )
+    return int(version)
 
 
 def _write(connection: sqlite3.Connection, values: Mapping[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,10 @@ from penstock.errors import CatalogError
 
 PRIVATE_DIRECTORY: Final = 0o700
 PRIVATE_FILE: Final = 0o600
+RESTORE: Final = "restore a copy of the file, or choose another state_path"
+
+# What SQLite says of the place or of other processes; every other error is about what the file holds.
+_SURROUNDINGS: Final = ("BUSY", "LOCKED", "READONLY", "IOERR", "CANTOPEN", "FULL", "PERM", "NOMEM", "AUTH", "PROTOCOL")
 
 
 def make_private_directory(path: Path) -> tuple[str, ...]:
@@ -26,7 +31,8 @@ def make_private_directory(path: Path) -> tuple[str, ...]:
             return _concerns(path)
         path.chmod(PRIVATE_DIRECTORY)
         sync_directory(path.parent)
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        # ValueError: a NUL in the path, or a character that the file system cannot write.
         raise unusable(path, error) from None
     return ()
 
@@ -48,13 +54,35 @@ def _concerns(path: Path) -> tuple[str, ...]:
 
 
 def unusable(path: Path, error: Exception) -> CatalogError:
-    """STATE_PATH_UNUSABLE for what the operating system said."""
+    """STATE_PATH_UNUSABLE for what the operating system or SQLite said."""
+    if isinstance(error, sqlite3.Error) and not _about_surroundings(error):
+        return damaged(path, str(error).lower())
     reason = (error.strerror or type(error).__name__) if isinstance(error, OSError) else str(error)
     return CatalogError(
         "STATE_PATH_UNUSABLE",
-        f"{path} cannot be used: {reason.lower()}",
+        f"{shown(path)} cannot be used: {reason.lower()}",
         hint="choose a state_path on a local disk that you can write to",
     )
+
+
+def damaged(path: Path, reason: str) -> CatalogError:
+    """STATE_PATH_UNUSABLE for a database that does not hold what we wrote."""
+    return CatalogError(
+        "STATE_PATH_UNUSABLE",
+        f"{shown(path)} is damaged or not a Penstock catalog: {reason}",
+        hint=RESTORE,
+    )
+
+
+def shown(path: Path) -> str:
+    """A path as a message may hold it: what does not print is replaced."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(path))
+
+
+def _about_surroundings(error: sqlite3.Error) -> bool:
+    name = str(getattr(error, "sqlite_errorname", "")).removeprefix("SQLITE_")
+    # A ProgrammingError is a call on a closed database.
+    return isinstance(error, sqlite3.ProgrammingError) or name.startswith(_SURROUNDINGS)
 
 
 def touch_private(path: Path) -> None:

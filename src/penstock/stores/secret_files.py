@@ -6,6 +6,7 @@ a crash between writing the file and committing the row leaves the old value in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,8 @@ from penstock.stores.private_files import make_private_directory, sync_directory
 DIRECTORY: Final = "secrets"
 
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+
+_OURS: Final = re.compile(r"(?:[a-z0-9_-]|%[0-9A-F]{2})+\.[1-9][0-9]*(?:\.[0-9]+\.partial)?", re.ASCII)
 
 # Longer names would not fit into a file name on common file systems.
 _LONGEST: Final = 200
@@ -35,6 +38,11 @@ def file_name(name: str) -> str:
         letter if letter in _PLAIN else "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", "surrogatepass"))
         for letter in name
     )
+
+
+def _ours(path: Path) -> bool:
+    """Whether a file has a name that only we give: quoted name, version, and `.partial` while it is written."""
+    return bool(_OURS.fullmatch(path.name)) and path.is_file() and not path.is_symlink()
 
 
 @frozen
@@ -79,10 +87,10 @@ class SecretFiles:
             raise unusable(path, ValueError("it is not text")) from None
 
     def keep_only(self, counted: Iterable[tuple[str, int]]) -> None:
-        """Remove every other file: old versions, and what a crash left behind."""
+        """Remove our other files: old versions, and what a crash left behind. What others put there stays."""
         wanted = {self.path(name, version).name for name, version in counted}
         try:
-            gone = [path for path in self.directory.iterdir() if path.name not in wanted]
+            gone = [path for path in self.directory.iterdir() if path.name not in wanted and _ours(path)]
             for path in gone:
                 path.unlink(missing_ok=True)
             if gone:

@@ -91,3 +91,12 @@ def test_a7_the_key_of_a_sink_without_columns_keeps_its_case() -> None:
         "primary_key = 'userId, Nope')"
     )
     assert (found.columns, found.primary_key) == ((), ("userId", "Nope"))
+
+
+def test_an_empty_with_clause_is_not_a_missing_one() -> None:
+    error, at = refused("CREATE TABLE t (a INT) WITH ()")
+    assert (error.condition, at) == ("MISSING_OPTION", "WITH ()")
+    assert "an empty WITH clause" in error.message
+    error, at = refused("CREATE TABLE t (a INT)")
+    assert (error.condition, at) == ("MISSING_OPTION", "t")
+    assert "no WITH clause" in error.message

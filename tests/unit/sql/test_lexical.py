@@ -135,6 +135,8 @@ HOSTILE = {
     "10 MB of other letters": ("SELECT " + "é, " * 3_300_000, "STATEMENT_TOO_LONG"),
     "10 MB string without an end": ("SELECT '" + "a" * 10_000_000, "SYNTAX_ERROR"),
     "10 MB comment without an end": ("/*" + "a" * 10_000_000, "SYNTAX_ERROR"),
+    "10 MB of NUL": ("\x00" * 10_000_000, "STATEMENT_TOO_LONG"),
+    "10 MB that is no UTF-8": ("\udcff" * 10_000_000, "STATEMENT_TOO_LONG"),
     "backslashes": ("SELECT E'" + "\\" * 500_000, "SYNTAX_ERROR"),
     "quotes": ("SELECT " + "'" * 500_001, "SYNTAX_ERROR"),
     "words": ("abc " * 250_000, "STATEMENT_TOO_LONG"),

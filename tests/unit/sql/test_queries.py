@@ -8,6 +8,7 @@ import pytest
 from sqlglot import exp
 
 from penstock.errors import PenstockError
+from penstock.sql.format import format_statement
 from penstock.sql.nodes import SystemTime
 from penstock.sql.script import parse_script, parse_statement
 from penstock.sql.statements import Emit, Select
@@ -303,3 +304,32 @@ def test_alias_words_that_begin_clauses() -> None:
     assert tree("SELECT a FROM t OFFSET 5").args["offset"] is not None
     assert tree("SELECT a window FROM t AS window").args["from_"].this.alias == "window"
     assert tree("SELECT SUM(a) OVER w FROM t WINDOW w AS (PARTITION BY b)").args["windows"]
+
+
+@pytest.mark.parametrize("text", ["SELECT 1 .a AS b", "SELECT -1 .a", "SELECT 1 .*", "SELECT 1. .a", "SELECT 1 . f(2)"])
+def test_a_number_has_no_fields(text: str) -> None:
+    [parsed] = parse_script(text)
+    assert parsed.error is not None
+    assert parsed.error.condition == "SYNTAX_ERROR"
+    assert parsed.error.span is not None
+    assert parsed.error.span.start == text.rindex(".")
+
+
+@pytest.mark.parametrize("text", ["SELECT (1).a AS b", "SELECT (-1).a", "SELECT (1).*"])
+def test_a_field_of_what_stands_in_brackets_reads_back(text: str) -> None:
+    canonical = format_statement(parse_statement(text))
+    assert format_statement(parse_statement(canonical)) == canonical
+
+
+def test_an_empty_pattern_is_a_syntax_error() -> None:
+    text = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES x AS p PATTERN () DEFINE B AS B.price > 1) AS m"
+    [parsed] = parse_script(text)
+    assert parsed.error is not None
+    assert parsed.error.condition == "SYNTAX_ERROR"
+    assert parsed.error.span is not None
+    assert parsed.error.span.start == text.index("()") + 1
+
+
+def test_match_recognize_without_definitions_can_be_printed() -> None:
+    canonical = format_statement(parse_statement("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A)) AS m"))
+    assert format_statement(parse_statement(canonical)) == canonical

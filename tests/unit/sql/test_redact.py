@@ -38,20 +38,98 @@ def test_of_what_was_understood_the_values_are_masked(text: str, expected: str) 
         ),
         (
             "CREATE TABLE t (a INT) WITH (k = 'v', pass word = x5 7)",
-            "CREATE TABLE t (a INT) WITH (k = ***, **** **** = ** *)",
+            "CREATE TABLE t (a INT) WITH (* = ***, **** **** = ** *)",
         ),
         ("CREATE SECRET s hunter2", "CREATE SECRET * *******"),
-        ("SET a hunter2", "SET a *******"),
-        ("INSERT INTO k WITH (a = hunter2) SELECT b", "INSERT INTO k WITH (a = *******) SELECT *"),
+        ("SET a hunter2", "SET * *******"),
+        ("INSERT INTO k WITH (a = hunter2) SELECT b", "INSERT INTO k WITH (* = *******) SELECT *"),
         ("INSERT INTO k SELECT a FROM t WHERE b = c d", "INSERT INTO k SELECT a FROM t WHERE b = c d"),
-        ("EXPLAIN CREATE TABLE t (a INT) WITH (k = hunter2)", "EXPLAIN CREATE TABLE t (a INT) WITH (k = *******)"),
+        ("EXPLAIN CREATE TABLE t (a INT) WITH (k = hunter2)", "EXPLAIN CREATE TABLE t (a INT) WITH (* = *******)"),
         ("hunter2 a", "******* *"),
         ("SELEC a FROM t", "SELEC a FROM t"),
         ("SELECT a, 'hunter2", "SELECT *, ********"),
+        ("WITH x AS (SELECT a FROM t) SELECT b FROM x y z", "WITH x AS (SELECT a FROM t) SELECT b FROM x y z"),
+        (
+            "CREATE VIEW v AS WITH x (a) AS (SELECT b) SELECT c d e",
+            "CREATE VIEW v AS WITH x (a) AS (SELECT b) SELECT c d e",
+        ),
+        ("CREATE TABLE t (a TIMESTAMP WITH TIME ZONE b c)", "CREATE TABLE t (a TIMESTAMP WITH TIME ZONE b c)"),
+        ("SELECT a::INT b c FROM t", "SELECT a::INT b c FROM t"),
+        ("EXPLAIN SELECT a FROM t WHERE b = c d e", "EXPLAIN SELECT a FROM t WHERE b = c d e"),
+        ("SELECT a FROM t OPTIONS (k v) WHERE b", "SELECT a FROM t OPTIONS (* *) WHERE *"),
+        (
+            "EXECUTE STATEMENT SET BEGIN INSERT INTO k SELEC a; END",
+            "EXECUTE STATEMENT SET BEGIN INSERT INTO k SELEC a; END",
+        ),
     ],
 )
 def test_of_what_was_not_understood_everything_suspicious_is_masked(text: str, expected: str) -> None:
     assert masked(text) == expected
+
+
+CANARY = "hunter2canary"
+
+LOST = [
+    "CREATE TABLE t (a INT) WITH (password CANARY, connector='kafka')",
+    "CREATE SOURCE t FORMAT PLAIN ENCODE JSON (password CANARY)",
+    "EXPLAIN CREATE TABLE t (a INT) WITH (password CANARY)",
+    "EXPLAIN PHYSICAL CREATE TABLE t (a INT) WITH (password CANARY)",
+    "EXPLAIN PLAN FOR CREATE SINK t WITH (password CANARY) AS SELECT 1",
+    "EXPLAIN PLAN FOR CREATE TABLE t (a INT) WITH (password CANARY)",
+    "EXPLAIN PHYSICAL CREATE SINK t WITH (password CANARY)",
+    "EXPLAIN CREATE SINK t WITH (password CANARY) AS SELECT a FROM b",
+    "EXECUTE STATEMENT SET BEGIN INSERT INTO t WITH (password CANARY) SELECT 1; END",
+    "SELECT 1 FROM t OPTIONS (password CANARY)",
+    "SELECT 1 FROM t WITH (password CANARY)",
+    "CREATE TABLE t (a INT) WITH (password: CANARY, connector = 'kafka')",
+    "CREATE TABLE t (a INT) WITH (password CANARY",
+    "CREATE TABLE t (a INT) WITH password CANARY",
+    'CREATE TABLE t (a INT) OPTIONS (password "CANARY")',
+    "CREATE TABLE t (a INT) OPTIONS (password `CANARY`)",
+    'SELECT 1 FROM t OPTIONS (password "CANARY")',
+    "CREATE TABLE t (a INT) TBLPROPERTIES (password CANARY)",
+    "CREATE TABLE t USING kafka OPTIONS (password CANARY)",
+    "ALTER TABLE t SET password CANARY",
+    "ALTER TABLE t SET OPTIONS (password CANARY)",
+    "ALTER TABLE t SET PROPERTIES (password CANARY)",
+    "CREATE USER u WITH PASSWORD CANARY",
+    "ALTER USER u PASSWORD CANARY",
+    "GRANT ALL ON t TO u IDENTIFIED BY CANARY",
+    "CREAT SECRET s AS CANARY",
+    "SELECTED password = CANARY",
+    "SELECTED token = CANARY",
+    "SHOW CREATE SECRET x = CANARY",
+    "SHOW CREATE TABLE x = CANARY",
+    "DESCRIBE t token = CANARY",
+    "CREATE TABLE t (a INT) WITH ('properties.sasl.jaas.config' = use;user:CANARY@host)",
+    "CREATE TABLE t (a INT) WITH ('properties.sasl.jaas.config' = use;SELECT CANARY)",
+    "WITH (password CANARY) SELECT 1",
+    "WITH password CANARY",
+    "INSERT INTO t WITH (token CANARY) SELECT 1",
+    "INSERT INTO t SELECT 1 FROM u WITH (token CANARY)",
+    "SELECT 1 CREATE TABLE t (a INT, token = CANARY)",
+    "INSERT INTO t OPTIONS (token CANARY) SELECT 1",
+    "SHOW REWRITE CREATE STREAM s (a INT) WITH (password CANARY)",
+    "SET password CANARY",
+    "SET CANARY",
+    'SET "CANARY"',
+    "BEGIN STATEMENT SET; INSERT INTO t WITH (password CANARY) SELECT 1; END",
+]
+
+
+@pytest.mark.parametrize("text", LOST)
+def test_a_value_without_its_equals_sign_or_quotes_shows_nowhere(text: str) -> None:
+    found = parse_script(text.replace("CANARY", CANARY))
+    assert any(parsed.error is not None for parsed in found)
+    for parsed in found:
+        error = parsed.error
+        assert CANARY not in parsed.source.masked
+        assert CANARY not in f"{error} {error!r} {error and error.hint} {error and error.detail}"
+
+
+def test_behind_a_failure_only_a_known_beginning_is_shown() -> None:
+    """A semicolon in a value without quotes cuts it in two; the rest may look like a misspelt statement."""
+    assert parse_script("SELEC a; SELEC b; SELECT c d e")[0].source.masked == "SELEC a; ***** *; SELECT c d e"
 
 
 def test_a_missing_quote_makes_the_whole_script_suspicious() -> None:

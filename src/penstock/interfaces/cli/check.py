@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import sys
-from json import dumps
 from typing import TYPE_CHECKING
 
 import click
 
-from penstock.interfaces.cli.messages import print_error
-from penstock.interfaces.cli.options import Invocation, debug_option, files_argument, json_option, lenient_option
+from penstock.interfaces.cli.messages import complain, print_error
+from penstock.interfaces.cli.options import (
+    Command,
+    Invocation,
+    debug_option,
+    files_argument,
+    json_option,
+    lenient_option,
+)
+from penstock.interfaces.cli.output import print_json
 from penstock.interfaces.cli.scripts import Script, read_scripts
 
 if TYPE_CHECKING:
     from penstock.plan.script import StatementReport
 
 
-@click.command(short_help="Say what is wrong with a script, without running it.")
+@click.command(cls=Command, short_help="Say what is wrong with a script, without running it.")
 @files_argument
 @json_option("Print one JSON object a statement, one a line.")
 @lenient_option
@@ -27,7 +34,8 @@ def check(context: click.Context, *, files: tuple[str, ...], json: bool, lenient
     """Parse, resolve and plan scripts against an empty catalog, and say what is wrong.
 
     Each FILE is a script of its own: what it creates can be used in its later statements. After an error the check
-    goes on with the next statement. `-` reads the standard input. Nothing is run and nothing is written.
+    goes on with the next statement. An empty file is an error, and the check goes on with the next file. `-` reads the
+    standard input. Nothing is run and nothing is written.
 
     \b
     Exit codes: 0 nothing is wrong, 1 something is, 2 wrong usage.
@@ -43,6 +51,10 @@ def check(context: click.Context, *, files: tuple[str, ...], json: bool, lenient
     scripts = read_scripts(files)
     statements = errors = 0
     for script in scripts:
+        if script.is_empty:
+            complain(script.nothing)
+            errors += 1
+            continue
         reports = analyze_script(script.content, lenient=lenient)
         statements += len(reports)
         errors += sum(report.error is not None for report in reports)
@@ -62,7 +74,7 @@ def _print_json(reports: list[StatementReport], script: Script) -> None:
     from penstock.interfaces.render import report_json
 
     for report in reports:
-        click.echo(dumps(report_json(report, script.name), ensure_ascii=False))
+        print_json(report_json(report, script.name))
 
 
 def _print_reports(reports: list[StatementReport], script: Script, *, notices: bool, debug: bool) -> None:

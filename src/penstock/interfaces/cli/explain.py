@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from json import dumps
 from typing import TYPE_CHECKING
 
 import click
 
 from penstock.interfaces.cli.messages import print_error
-from penstock.interfaces.cli.options import Invocation, debug_option, json_option, lenient_option
+from penstock.interfaces.cli.options import Command, Invocation, debug_option, json_option, lenient_option
+from penstock.interfaces.cli.output import print_json, print_text
 from penstock.interfaces.cli.scripts import Script, read_scripts
 
 if TYPE_CHECKING:
     from penstock.plan.script import StatementReport
 
 
-@click.command(short_help="Show how the queries of a script would run.")
+@click.command(cls=Command, short_help="Show how the queries of a script would run.")
 @click.argument("file", metavar="FILE")
 @json_option("Print one JSON object a query, one a line.")
 @click.option(
@@ -42,6 +42,8 @@ def explain(context: click.Context, *, file: str, json: bool, rewrite: bool, len
     from penstock.plan.script import analyze_script
 
     (script,) = read_scripts((file,))
+    if script.is_empty:
+        raise click.ClickException(script.nothing)
     reports = analyze_script(script.content, lenient=lenient)
     _print_plans(reports, script, json=json, rewrite=rewrite)
     debug = context.ensure_object(Invocation).debug
@@ -67,9 +69,9 @@ def _print_plans(reports: list[StatementReport], script: Script, *, json: bool, 
             continue
         if json:
             place = {"file": script.name, "line": report.span.line, "column": report.span.column}
-            click.echo(dumps({**place, **explain_json(report)}, ensure_ascii=False))
+            print_json({**place, **explain_json(report)})
             continue
         title = f"{report.kind} (line {report.span.line})"
         click.echo(gap + paint(title, "label", color=color), color=color)
-        click.echo(answer)
+        print_text(answer)
         gap = "\n"

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.interfaces.cli.messages import complain, print_error
-from penstock.interfaces.cli.options import Invocation, debug_option, files_argument
+from penstock.interfaces.cli.messages import complain, print_error, remark
+from penstock.interfaces.cli.options import Command, Invocation, debug_option, files_argument
+from penstock.interfaces.cli.output import print_exactly
 from penstock.interfaces.cli.scripts import Script, read_scripts
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.sql.script import Parsed
 
 
-@click.command(short_help="Print scripts in canonical form.")
+@click.command(cls=Command, short_help="Print scripts in canonical form.")
 @files_argument
 @click.option("--check", is_flag=True, help="Print nothing; exit with 1 when a file is not in canonical form.")
 @click.option("--write", is_flag=True, help="Write the canonical form back into the files.")
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
 def fmt(context: click.Context, *, files: tuple[str, ...], check: bool, write: bool) -> None:
     """Print scripts in canonical form, whatever spelling they are written in.
 
-    Comments between statements are kept. Comments inside a statement are left out, with a notice; --write refuses
-    such files. Values that may be secret are printed as ********; --check and --write refuse files that hold any,
-    because a password belongs in ${env:NAME}, ${file:PATH} or SECRET name. `-` reads the standard input.
+    Comments between statements are kept, and printed as they are: keep passwords out of them. Comments inside a
+    statement are left out, with a notice; --write refuses such files. Values that may be secret are printed as
+    ********; --check and --write refuse files that hold any, because a password belongs in ${env:NAME}, ${file:PATH}
+    or SECRET name. `-` reads the standard input.
+
+    A terminal gets control characters replaced; a file or a pipe gets the script as it is, in UTF-8.
 
     \b
     Exit codes: 0 done, 1 a statement cannot be read or a file is not in canonical form, 2 wrong usage.
@@ -52,6 +56,9 @@ def _one(script: Script, *, check: bool, write: bool, debug: bool) -> bool:
     from penstock.interfaces.script_format import format_script
     from penstock.sql.script import parse_script
 
+    if script.is_empty:
+        complain(script.nothing)
+        return False
     parsed = parse_script(script.content)
     for entry in parsed:
         if entry.error is not None:
@@ -64,8 +71,8 @@ def _one(script: Script, *, check: bool, write: bool, debug: bool) -> bool:
     if write:
         return _write(script, formatted, parsed)
     for notice in _left_out(formatted):
-        click.echo(f"notice {script.name}: {notice}", err=True)
-    click.echo(formatted.text, nl=False)
+        remark(f"notice {script.name}: {notice}")
+    print_exactly(formatted.text)
     return True
 
 
@@ -103,6 +110,10 @@ def _write(script: Script, formatted: FormattedScript, parsed: list[Parsed]) -> 
     if not says_the_same(formatted, parsed):
         raise InternalError("the canonical form of a statement is read differently from the statement")
     if script.path is not None and formatted.text.encode() != script.content:
-        script.path.write_bytes(formatted.text.encode())
-        click.echo(f"formatted {script.name}", err=True)
+        try:
+            script.path.write_bytes(formatted.text.encode())
+        except OSError as error:
+            complain(f"cannot write {script.name!r}: {(error.strerror or type(error).__name__).lower()}")
+            return False
+        remark(f"formatted {script.name}")
     return True

@@ -29,6 +29,13 @@ def print_error(
         click.echo(render_trace(trace_of), err=True)
 
 
+def remark(text: str) -> None:
+    """A line beside the output, about a file."""
+    from penstock.interfaces.render import plain
+
+    click.echo(plain(text), err=True)
+
+
 def complain(text: str) -> None:
     """A plain error that has no condition: about a file or about the command line."""
     from penstock.interfaces.render import paint, plain, wants_color

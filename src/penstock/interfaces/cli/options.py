@@ -8,7 +8,27 @@ from typing import Any, TypeVar
 
 import click
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class Command(click.Command):
+    """A command whose --help is asked for on the command line only, never by an environment variable."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        return _without_variable(super().get_help_option(ctx))
+
+
+class Group(click.Group):
+    """A group of commands, with --help as the commands have it."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        return _without_variable(super().get_help_option(ctx))
+
+
+def _without_variable(option: click.Option | None) -> click.Option | None:
+    if option is not None:
+        option.allow_from_autoenv = False
+    return option
 
 
 @dataclass(slots=True)
@@ -23,7 +43,7 @@ def _remember_debug(context: click.Context, _parameter: click.Parameter, value: 
         context.ensure_object(Invocation).debug = True
 
 
-def debug_option(command: Command) -> Command:
+def debug_option(command: Decorated) -> Decorated:
     """Add --debug, which may stand before or after the command's name."""
     return click.option(
         "--debug",
@@ -36,12 +56,12 @@ def debug_option(command: Command) -> Command:
     )(command)
 
 
-def json_option(help_text: str) -> Callable[[Command], Command]:
+def json_option(help_text: str) -> Callable[[Decorated], Decorated]:
     """Add --json."""
     return click.option("--json", is_flag=True, help=help_text)
 
 
-def lenient_option(command: Command) -> Command:
+def lenient_option(command: Decorated) -> Decorated:
     """Add --lenient."""
     return click.option(
         "--lenient",
@@ -50,6 +70,6 @@ def lenient_option(command: Command) -> Command:
     )(command)
 
 
-def files_argument(command: Command) -> Command:
+def files_argument(command: Decorated) -> Decorated:
     """Add FILE…, where `-` is the standard input."""
     return click.argument("files", metavar="FILE...", nargs=-1, required=True)(command)

@@ -24,21 +24,27 @@ class Script:
     content: bytes
     path: Path | None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it but blanks: refused by every command, lest a slip look like success."""
+        return not self.content.strip()
+
+    @property
+    def nothing(self) -> str:
+        """What to say of an empty script."""
+        return f"{self.name} is empty: there is no statement in it"
+
 
 def read_scripts(names: tuple[str, ...]) -> list[Script]:
-    """All scripts, before anything is done with the first; an empty one is refused, lest a slip look like success."""
+    """All scripts, before anything is done with the first."""
     if names.count("-") > 1:
         raise click.UsageError("the standard input ('-') can be read only once")
-    scripts = [_read(name) for name in names]
-    for script in scripts:
-        if not script.content.strip():
-            raise click.ClickException(f"{script.name} is empty: there is no statement in it")
-    return scripts
+    return [_read(name) for name in names]
 
 
 def _read(name: str) -> Script:
     if name == "-":
-        return Script("<stdin>", sys.stdin.buffer.read(), None)
+        return _read_standard_input()
     path = Path(name)
     try:
         if path.is_dir():
@@ -49,3 +55,13 @@ def _read(name: str) -> Script:
         raise UnreadableFile(f"cannot read {name!r}: {reason}") from error
     except ValueError as error:
         raise UnreadableFile(f"cannot read {name!r}: not a file name") from error
+
+
+def _read_standard_input() -> Script:
+    if sys.stdin is None:
+        raise UnreadableFile("cannot read the standard input: it is closed")
+    try:
+        return Script("<stdin>", sys.stdin.buffer.read(), None)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise UnreadableFile(f"cannot read the standard input: {reason}") from error

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from json import dumps
-
 import click
 
-from penstock.interfaces.cli.options import debug_option, json_option
+from penstock.interfaces.cli.options import Command, debug_option, json_option
+from penstock.interfaces.cli.output import print_json
 
 
-@click.command()
+@click.command(cls=Command)
 @json_option("Print one JSON object.")
 @debug_option
 def version(*, json: bool) -> None:
@@ -21,7 +20,7 @@ def version(*, json: bool) -> None:
 
     versions = {"penstock": __version__, "python": platform.python_version(), "sqlglot": installed("sqlglot")}
     if json:
-        click.echo(dumps(versions))
+        print_json(versions)
         return
     for name, number in versions.items():
         click.echo(f"{name:<9} {number}")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.options.schema import ANY, BOTH, READ, SINK, SOURCE, Alias, OptionSpec
-from penstock.options.values import Choice, Duration, Integer, Names, Text
+from penstock.options.values import Choice, Duration, Integer, Label, Names, Text, Word
 
 # What ignoring a bad record means in other systems: it is skipped. Ours is kept as a dead letter, so nothing is lost.
 IGNORE_ERRORS: Final = {"true": "dead_letter", "false": "fail"}
 
 CONNECTOR: Final = OptionSpec(
     "connector",
-    Text(),
+    Word(),
     "the connector; an embedded topic when none is given",
     aliases=("connector.type",),
     literal=True,
@@ -23,7 +23,7 @@ TYPE: Final = OptionSpec(
     "whether the relation is read, written or looked up; `append-only`, `upsert` and `debezium` mean `changes`",
     literal=True,
 )
-FORMAT: Final = OptionSpec("format", Text(), "the format of the records", aliases=("value.format",), literal=True)
+FORMAT: Final = OptionSpec("format", Word(), "the format of the records", aliases=("value.format",), literal=True)
 CHANGES: Final = OptionSpec(
     "changes",
     Choice(("append", "upsert", "retract"), {"append-only": "append", "debezium": "retract"}),
@@ -160,5 +160,5 @@ JOB: Final = (
     MAX_ROWS,
 )
 JOB_NAME: Final = OptionSpec(
-    "job_name", Text(), "the name of the job; `insert_<sink>` when not given", aliases=("pipeline.name",), roles=SINK
+    "job_name", Label(), "the name of the job; `insert_<sink>` when not given", aliases=("pipeline.name",), roles=SINK
 )

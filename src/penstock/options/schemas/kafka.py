@@ -7,7 +7,7 @@ from typing import Final
 from penstock.options.schema import BOTH, SINK, SOURCE, Alias, ConnectorSpec, Draft, OptionSpec, Problem
 from penstock.options.schemas.common import BAD_DATA, DELIVERY, PRIMARY_KEY, SINK_PARALLELISM, STREAM_SOURCE
 from penstock.options.schemas.kafka_client import CLIENT
-from penstock.options.values import Boolean, Choice, Duration, Integer, Moment, Names, Offsets, Text
+from penstock.options.values import Boolean, Choice, Duration, Integer, Moment, Names, Offsets, Text, Word
 
 _START: Final = Choice(
     ("earliest", "latest", "group", "timestamp", "offsets"),
@@ -129,7 +129,7 @@ _CONSUMER: Final = (
     ),
 )
 _RECORD: Final = (
-    OptionSpec("key.format", Text(), "the format of the record key", aliases=("key_encode",), roles=BOTH),
+    OptionSpec("key.format", Word(), "the format of the record key", aliases=("key_encode",), roles=BOTH),
     OptionSpec("key.fields", Names(), "the columns that come from or go to the record key", roles=BOTH, literal=True),
     OptionSpec("key.fields_prefix", Text(empty=True), "a prefix of those columns' names", roles=BOTH),
     OptionSpec(

@@ -1,0 +1,54 @@
+"""Printing what holds the user's own text.
+
+A terminal acts on control characters, so it gets them replaced. A file or a pipe gets the text as it is: what is read
+back must be what was meant.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Final
+
+import click
+
+# What JSON itself may leave as it is, and a terminal or an editor acts on: DEL and the controls after it, marks of
+# direction, the line ends that are none in JSON, and halves of characters, which no encoding can write.
+_ACTIVE: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def print_text(text: str) -> None:
+    """A text of several lines for a reader, with a line end after it."""
+    if sys.stdout is None:
+        return
+    # With color=True click strips nothing; what looks like a colour is part of the text.
+    click.echo(_shown(text), color=True)
+
+
+def print_exactly(text: str) -> None:
+    """A script: where it does not go to a terminal, its UTF-8 bytes and no other, whatever the stream's encoding."""
+    if sys.stdout is None:
+        return
+    if sys.stdout.isatty():
+        click.echo(_shown(text), nl=False, color=True)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode())
+    sys.stdout.buffer.flush()
+
+
+def print_json(value: object) -> None:
+    r"""A value as JSON on one line, readable, but with every character escaped that a terminal would act on.
+
+    >>> print_json({"name": "caf" + chr(0xE9) + chr(0x9B) + "31m"})
+    {"name": "café\u009b31m"}
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    click.echo(_ACTIVE.sub(lambda match: f"\\u{ord(match.group()):04x}", text), color=True)
+
+
+def _shown(text: str) -> str:
+    from penstock.interfaces.render import plain_lines
+
+    return plain_lines(text) if sys.stdout.isatty() else text
