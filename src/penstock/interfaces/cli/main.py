@@ -8,6 +8,7 @@ already an ordinary way to leave.
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -18,6 +19,8 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit code."""
+    # Imports make many objects and no garbage: by default Python would look through them some hundred times.
+    gc.set_threshold(100_000)
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
