@@ -101,7 +101,19 @@ class NotYetError(PenstockError):
     """The construct can work, but this version does not run it; `mode` is the change mode its result would have."""
 
     support: Support | None = "not_yet"
-    mode: Literal["append", "upsert", "retract"] | None = None
+
+    def __init__(
+        self,
+        condition: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        detail: str | None = None,
+        span: Span | None = None,
+        mode: Literal["append", "upsert", "retract"] | None = None,
+    ) -> None:
+        super().__init__(condition, message, hint=hint, detail=detail, span=span)
+        self.mode = mode
 
 
 class InternalError(PenstockError):

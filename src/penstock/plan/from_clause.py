@@ -317,14 +317,13 @@ def _using_text(join: exp.Join) -> str | None:
 
 def _refuse_method(join: exp.Join) -> None:
     if join.method == "ASOF" or join.args.get("match_condition") is not None:
-        error = NotYetError(
+        raise NotYetError(
             "VERSIONED_JOIN",
             "ASOF joins are not there yet",
             hint="join a dimension table for the latest version, or bound both event times with BETWEEN",
             span=span_of(join.this),
+            mode="retract",
         )
-        error.mode = "retract"
-        raise error
     if join.method != "NATURAL":
         raise UnsupportedError("UNSUPPORTED_CLAUSE", f"{join.method} JOIN has no meaning here", span=span_of(join.this))
 
@@ -342,14 +341,13 @@ def _check_system_time(
     else:
         binder.bind(system_time.this)
         what = "joins as of an event time are not there yet"
-    error = NotYetError(
+    raise NotYetError(
         "VERSIONED_JOIN",
         what,
         hint="join a dimension table as of PROCTIME(): each batch sees its latest version",
         span=span_of(system_time) or span_of(join.this),
+        mode="append",
     )
-    error.mode = "append"
-    raise error
 
 
 def _is_processing_time(node: exp.Expr, scope: Scope) -> bool:

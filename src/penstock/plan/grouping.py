@@ -103,14 +103,13 @@ class Grouping:
 
     def _refuse_updating(self, written: exp.Select, trees: list[exp.Expr]) -> None:
         if self.sets:
-            error = NotYetError(
+            raise NotYetError(
                 "CLAUSE_NOT_YET",
                 "grouping sets without a window that closes are not there yet",
                 hint="add a window to the GROUP BY, or write one query for each set",
                 span=self.set_span or span_of(written.args["group"]),
+                mode=Mode.UPSERT.value,
             )
-            error.mode = Mode.UPSERT.value
-            raise error
         for tree in trees:
             for node in own_nodes(tree):
                 if aggregate_text(node) is not None and node.find(exp.Distinct) is not None:
@@ -360,34 +359,31 @@ def updating_input(written: exp.Select, node: Node) -> NotYetError:
         hint = f'build on what "{name}" is built on: put its query in the place of its name'
     else:
         hint = "read the topic as an append-only stream, with connector = 'kafka' and a plain format"
-    error = NotYetError(
+    return NotYetError(
         "UPDATING_INPUT",
         f'queries over "{name}", whose rows change ({node.mode.value}), are not there yet',
         hint=hint,
         span=span_of(written.args["from_"].this),
+        mode=node.mode.value,
     )
-    error.mode = node.mode.value
-    return error
 
 
 def _updating_aggregate(written: exp.Select, trees: list[exp.Expr]) -> NotYetError:
     calls = [node for tree in trees for node in own_nodes(tree) if aggregate_text(node) is not None]
-    error = NotYetError(
+    return NotYetError(
         "UPDATING_AGGREGATE",
         "an aggregate over rows that change is not there yet",
         hint="give the inner aggregate a window that closes (EMIT FINAL), or store it as a view and query the view",
         span=span_of(calls[0] if calls else written),
+        mode=Mode.UPSERT.value,
     )
-    error.mode = Mode.UPSERT.value
-    return error
 
 
 def _updating_distinct(node: exp.Expr) -> NotYetError:
-    error = NotYetError(
+    return NotYetError(
         "UPDATING_DISTINCT",
         f"{aggregate_text(node)} without a window that closes is not there yet",
         hint="group by a window, or use APPROX_COUNT_DISTINCT",
         span=span_of(node),
+        mode=Mode.UPSERT.value,
     )
-    error.mode = Mode.UPSERT.value
-    return error

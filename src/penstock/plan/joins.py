@@ -261,9 +261,7 @@ def _and(conditions: list[exp.Expr]) -> exp.Expr | None:
 
 
 def _updating(message: str, hint: str, span: Span | None) -> NotYetError:
-    error = NotYetError("UPDATING_JOIN", message, hint=hint, span=span)
-    error.mode = Mode.RETRACT.value
-    return error
+    return NotYetError("UPDATING_JOIN", message, hint=hint, span=span, mode=Mode.RETRACT.value)
 
 
 def written_condition(condition: exp.Expr | None) -> str | None:

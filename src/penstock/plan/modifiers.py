@@ -47,14 +47,13 @@ def _distinct(written: exp.Select, relation: Relation) -> None:
     if not node.bounded:
         kept = any(entry.event_time or entry.part is not None or entry.window for entry in node.visible)
         if node.mode is not Mode.APPEND or not (kept or relation.open):
-            error = NotYetError(
+            raise NotYetError(
                 "UPDATING_DISTINCT",
                 "SELECT DISTINCT over a stream without its event time is not there yet",
                 hint="select the event-time column or the bounds of a window too, so that old rows can be forgotten",
                 span=span_of(written.expressions[0]) if written.expressions else span_of(written),
+                mode=Mode.APPEND.value,
             )
-            error.mode = Mode.APPEND.value
-            raise error
         state = State("one row for each combination of values", "dropped when the watermark passes its event time")
     relation.node = Deduplicate(
         fields=node.fields,
@@ -142,11 +141,10 @@ def _count(expression: exp.Expr | None, word: str) -> exp.Literal:
 
 
 def _top_n(message: str, node: exp.Expr) -> NotYetError:
-    error = NotYetError(
+    return NotYetError(
         "UPDATING_TOP_N",
         message,
         hint="store the result as a materialized view and order or limit it when you read it",
         span=span_of(node),
+        mode=Mode.RETRACT.value,
     )
-    error.mode = Mode.RETRACT.value
-    return error

@@ -162,9 +162,9 @@ def _check_streams(tree: exp.SetOperation, left: Node, right: Node, operator: st
         hint = "union the streams first and aggregate afterwards"
     else:
         return
-    error = NotYetError("UPDATING_SET_OPERATION", message, hint=hint, span=span_of(tree.expression))
-    error.mode = Mode.RETRACT.value
-    raise error
+    raise NotYetError(
+        "UPDATING_SET_OPERATION", message, hint=hint, span=span_of(tree.expression), mode=Mode.RETRACT.value
+    )
 
 
 def _carried(left: Relation, right: Relation) -> EventTime | None:

@@ -212,6 +212,4 @@ def refuse_over(written: exp.Window) -> NotYetError:
     else:
         condition, what = "UPDATING_WINDOW_FUNCTION", f"{name} OVER (…) on a stream"
         hint = "aggregate in a window instead, or query a materialized view with OVER"
-    error = NotYetError(condition, f"{what} is not there yet", hint=hint, span=span_of(written))
-    error.mode = Mode.RETRACT.value
-    return error
+    return NotYetError(condition, f"{what} is not there yet", hint=hint, span=span_of(written), mode=Mode.RETRACT.value)

@@ -118,14 +118,13 @@ def _expression_subquery(context: PlanContext, tree: exp.Expr, scope: Scope) -> 
     relation = context.bind_query(context, query, scope, None)
     context.depth -= 1
     if not relation.node.bounded and not relation.open:
-        error = NotYetError(
+        raise NotYetError(
             "UPDATING_SUBQUERY",
             "a subquery over a stream inside an expression is not there yet",
             hint="write it as a join: an interval join, a window join, or a join with a dimension table",
             span=span_of(tree),
+            mode=Mode.RETRACT.value,
         )
-        error.mode = Mode.RETRACT.value
-        raise error
     visible = [entry for entry in relation.fields if not entry.hidden]
     if len(visible) != len(relation.fields):
         inner_name = "__in"
@@ -166,14 +165,13 @@ def _note_clock(block: Block) -> None:
 
 
 def _temporal_filter(called: exp.Expr) -> NotYetError:
-    error = NotYetError(
+    return NotYetError(
         "CLAUSE_NOT_YET",
         "temporal filters, which take rows out again as time goes on, are not there yet",
         hint="bound the state with state_ttl, or filter when you read the view",
         span=span_of(called),
+        mode=Mode.RETRACT.value,
     )
-    error.mode = Mode.RETRACT.value
-    return error
 
 
 def _filtered(node: Node, condition: str) -> Node:

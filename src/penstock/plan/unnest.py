@@ -205,14 +205,13 @@ def _lateral_query(
     relation = context.bind_query(context, inner, scope, None)
     context.depth -= 1
     if not relation.node.bounded:
-        error = NotYetError(
+        raise NotYetError(
             "UPDATING_SUBQUERY",
             "a LATERAL subquery over a stream is not there yet",
             hint="for the first N rows of each key, see the window top-N in docs/sql/queries.md",
             span=span_of(item),
+            mode="retract",
         )
-        error.mode = "retract"
-        raise error
     if not bounded and any(isinstance(part, Aggregate) for part in all_nodes(relation.node)):
         raise NotYetError(
             "CLAUSE_NOT_YET",

@@ -120,14 +120,13 @@ def spark_window(spec: WindowSpec, time: exp.Expr) -> exp.Expr:
 
 def refuse_session_changes(span: Span | None) -> NotYetError:
     """The error for session windows that should emit every change."""
-    error = NotYetError(
+    return NotYetError(
         "CLAUSE_NOT_YET",
         "session windows with EMIT CHANGES are not there yet",
         hint="leave EMIT out or write EMIT FINAL: each session is then emitted once, when it closes",
         span=span,
+        mode="retract",
     )
-    error.mode = "retract"
-    return error
 
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
