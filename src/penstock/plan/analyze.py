@@ -222,7 +222,8 @@ def _drop(statement: s.Drop, session: Session) -> Analysis:
     catalog, notices = session.catalog.drop(
         statement.name, statement.kind, cascade=statement.cascade, if_exists=statement.if_exists
     )
-    return Analysis(session.with_catalog(catalog), notices=notices)
+    gone = {item.name.text for item in session.catalog if item.object_key not in catalog}
+    return Analysis(replace(session, catalog=catalog, jobs=session.jobs - gone), notices=notices)
 
 
 @_analyze.register

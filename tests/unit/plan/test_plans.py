@@ -313,6 +313,12 @@ def test_lenient_accepts_names_the_script_does_not_define() -> None:
     assert report.mode == "append"
 
 
+def test_a_dropped_view_has_no_job() -> None:
+    view = "CREATE MATERIALIZED VIEW v AS SELECT symbol, COUNT(*) AS n FROM trades GROUP BY symbol;"
+    assert last(view + "PAUSE JOB v").error is None
+    assert refused(view + "DROP STREAM trades CASCADE; PAUSE JOB v") == "UNKNOWN_JOB"
+
+
 def test_alter_checks_the_options_again() -> None:
     assert last("ALTER STREAM trades SET (retention = '2 days')").error is None
     assert refused("ALTER STREAM trades SET (retentoin = '2 days')") == "UNKNOWN_OPTION"
