@@ -20,6 +20,7 @@ from penstock.options.registry import (
 )
 from penstock.options.resolve import resolve_options
 from penstock.options.resolved import PassedValue, ResolvedOptions, ResolvedViewOptions, show
+from penstock.options.same_option import option_slot
 from penstock.options.schema import (
     Alias,
     ConnectorSpec,
@@ -55,6 +56,7 @@ __all__ = [
     "known_connectors",
     "known_formats",
     "normalise",
+    "option_slot",
     "public_option",
     "register_connector",
     "register_format",

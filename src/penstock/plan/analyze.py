@@ -20,9 +20,10 @@ from penstock.catalog.model import (
     ViewDefinition,
 )
 from penstock.catalog.text import canonical_text
-from penstock.errors import InternalError, NotYetError, ResolutionError
+from penstock.errors import InternalError, NotYetError, PenstockError, ResolutionError
 from penstock.frozen import frozen
 from penstock.options import (
+    option_slot,
     resolve_insert_options,
     resolve_setting,
     resolve_view_options,
@@ -90,7 +91,7 @@ def _notices(plan: LogicalPlan, *more: tuple[str, ...]) -> tuple[str, ...]:
 def _create_relation(statement: s.CreateRelation, session: Session) -> Analysis:
     definition = define_source(statement, _surroundings(session))
     if isinstance(definition, SourceDefinition):
-        check_computed(definition, statement, session)
+        check_computed(definition, session)
     session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
     return Analysis(session, notices=(*definition.options.notices, *notices), definition=definition)
 
@@ -245,19 +246,24 @@ def _alter(statement: s.Alter, session: Session) -> Analysis:
 
 def _alter_options(statement: s.Alter, session: Session, definition: Definition) -> Analysis:
     """ALTER … SET and RESET: the statement that made the object, with other options, must still be right."""
-    from penstock.options import normalise
     from penstock.sql.script import parse_statement
 
     made = parse_statement(definition.text)
-    options = getattr(made, "options", None)
-    if options is None or not isinstance(made, s.CreateRelation | s.CreateSink | s.CreateMaterializedView):
+    if not isinstance(made, s.CreateRelation | s.CreateSink | s.CreateMaterializedView):
         raise ResolutionError(
             "WRONG_OBJECT_KIND", f'{definition.kind} "{definition.name}" has no options', span=statement.name.span
         )
-    gone = {normalise(key) for key in statement.keys} | {normalise(option.key) for option in statement.options}
-    kept = tuple(option for option in made.options if normalise(option.key) not in gone)
+    slot = option_slot(made.options, view=isinstance(made, s.CreateMaterializedView))
+    gone = {slot(key) for key in (*statement.keys, *(option.key for option in statement.options))}
+    kept = tuple(option for option in made.options if slot(option.key) not in gone)
     changed = replace(made, options=(*kept, *statement.options), or_replace=True)
-    return replace(analyze(changed, session), definition=None)
+    try:
+        return replace(analyze(changed, session), definition=None)
+    except PenstockError as error:
+        written = [span for option in statement.options for span in (option.key_span, option.value_span)]
+        if error.span not in written:
+            error.span = statement.name.span  # what is wrong stands in the statement that made the object
+        raise
 
 
 # queries and inserts

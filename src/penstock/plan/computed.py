@@ -17,16 +17,14 @@ from penstock.sql.statements import Name
 if TYPE_CHECKING:
     from penstock.catalog.model import FunctionDefinition, SourceDefinition
     from penstock.plan.session import Session
-    from penstock.sql.statements import CreateRelation
     from penstock.types import SqlType
 
 
-def check_computed(definition: SourceDefinition, statement: CreateRelation, session: Session) -> None:
+def check_computed(definition: SourceDefinition, session: Session) -> None:
     """Binds every computed column of a source."""
     for entry in definition.columns:
         if entry.computed is not None:
             bind_computed(definition, entry.computed, session)
-    del statement
 
 
 def bind_computed(definition: SourceDefinition, tree: exp.Expr, session: Session) -> tuple[exp.Expr, SqlType | None]:

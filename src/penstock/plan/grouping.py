@@ -80,7 +80,7 @@ class Grouping:
             **arguments,  # type: ignore[arg-type]
             mode=mode,
             event_time=node.event_time,
-            state=self._state(node, emit),
+            state=self._state(),
             emit=emit,
         )
 
@@ -115,14 +115,13 @@ class Grouping:
                 if aggregate_text(node) is not None and node.find(exp.Distinct) is not None:
                     raise _updating_distinct(node)
 
-    def _state(self, node: Node, emit: Emit) -> State:
+    def _state(self) -> State:
         per = ", ".join(self.texts)
         if self.window is not None:
             bound = "dropped when the watermark passes the end of the window"
             return State(f"one row for each group ({per}) of an open window", bound)
         if not self.keys:
             return State("one row", "a single group")
-        del node, emit
         return State(f"one row for each group ({per})", None)
 
 

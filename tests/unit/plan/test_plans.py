@@ -322,3 +322,11 @@ def test_a_dropped_view_has_no_job() -> None:
 def test_alter_checks_the_options_again() -> None:
     assert last("ALTER STREAM trades SET (retention = '2 days')").error is None
     assert refused("ALTER STREAM trades SET (retentoin = '2 days')") == "UNKNOWN_OPTION"
+
+
+def test_alter_knows_an_option_by_every_spelling_and_points_into_its_own_text() -> None:
+    made = "CREATE TABLE k (a INT) WITH (connector = 'kafka', topic = 't', bootstrap_servers = 'a:1', format = 'json');"
+    assert last(made + "ALTER TABLE k SET ('properties.bootstrap.servers' = 'b:2')").error is None
+    report = last(made + "ALTER TABLE k RESET ('topic')")
+    assert report.error is not None
+    assert (report.error.condition, report.error.span) == ("MISSING_OPTION", report.statement.name.span)  # type: ignore[union-attr]
