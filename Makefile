@@ -1,4 +1,5 @@
-# Everything a contributor runs. Needs make, Python 3.11 or newer with venv, and (once queries run) Java 17.
+# Everything a contributor runs. Needs make, Python 3.11 or newer with venv, and Java 17 or newer, which is found or,
+# where that is possible, installed.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -9,15 +10,19 @@ BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
+APART := spark or chaos or soak or kafka or bench
+NEXT_SPARK := 4.3.0
+NEXT_VENV  := $(VENV)-spark43
+EVENT_TIME_TESTS := tests/spark/test_watermark_calls.py tests/engine/test_event_time.py
 # The tool that writes the lock files; it is needed for `make lock` only, so it has an environment of its own.
 UV_VERSION := 0.13.7
 LOCK_VENV  := $(VENV)-lock
 COMPILE    := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --upgrade
 
-.PHONY: help setup run test check bench lock clean
+.PHONY: help setup run test test-chaos test-soak test-spark43 java check bench lock clean
 
 help: ## show the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make the virtual environment; does nothing when it is up to date
 
@@ -38,11 +43,26 @@ $(READY): $(LOCKED) pyproject.toml
 	@$(BIN)/python -m compileall -q src/penstock
 	@touch $@
 
-run: $(READY) ## a tour of what works today
-	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/tour.sh
+run: $(READY) ## half a minute of a trade stream, its windows and watermarks live, and the proof
+	@$(BIN)/python -m penstock.interfaces.demo --install-java
 
-test: $(READY) ## the tests that need neither Spark nor a broker
-	@$(BIN)/python -m pytest -q -n auto $(PYTEST_ARGS)
+# First all that needs no Spark, on every core; then what shares one Spark session, in one process.
+test: $(READY) java ## the tests; sets up everything they need
+	@$(BIN)/python -m pytest -q -n auto -m "not ($(APART))" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -m "spark and not (chaos or soak or kafka or bench)" $(PYTEST_ARGS)
+
+test-chaos: $(READY) java ## kills the engine at seeded moments and at every failpoint
+	@$(BIN)/python -m pytest -q -m "chaos and not soak" $(PYTEST_ARGS)
+
+test-soak: $(READY) java ## the full matrices; takes an hour or more
+	@$(BIN)/python -m pytest -q -m soak $(PYTEST_ARGS)
+
+# The calls into Spark's JVM are not public: they are tried on the next version too, in an environment of its own.
+test-spark43: $(NEXT_VENV)/.ready java ## the event-time tests on Spark 4.3.0
+	@$(NEXT_VENV)/bin/python -m pytest -q $(EVENT_TIME_TESTS) $(PYTEST_ARGS)
+
+java: $(READY)
+	@$(BIN)/python -c "import sys; from penstock.interfaces.demo.java import have_java; sys.exit(not have_java(install=True))"
 
 check: $(READY) ## lint, format, types, direction of imports
 	@$(BIN)/ruff check .
@@ -50,9 +70,9 @@ check: $(READY) ## lint, format, types, direction of imports
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q tests/architecture/test_imports.py
 
-bench: $(READY) ## how fast the front end is
+bench: $(READY) java ## how fast it is: front end, topics, jobs beside PySpark written by hand
 	@$(BIN)/python -m compileall -q src/penstock
-	@$(BIN)/python benchmarks/front_end.py
+	@for each in front_end topic_log topic_read engine; do echo "== $$each"; $(BIN)/python benchmarks/$$each.py; done
 
 lock: $(LOCK_VENV)/.ready ## resolve requirements/*.txt anew: hashes, no addresses
 	@$(COMPILE) --output-file requirements/runtime.txt
@@ -64,5 +84,13 @@ $(LOCK_VENV)/.ready:
 	@$(LOCK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@touch $@
 
+$(NEXT_VENV)/.ready: $(LOCKED) pyproject.toml
+	@$(BIN)/python -m venv --clear $(NEXT_VENV)
+	@awk '/^[a-z]/ {other = !/^pyspark==/} other' requirements/dev.txt > $(NEXT_VENV)/rest.txt
+	@$(NEXT_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps pyspark==$(NEXT_SPARK)
+	@$(NEXT_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $(NEXT_VENV)/rest.txt
+	@$(NEXT_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
 clean: ## remove what the targets above made
-	rm -rf $(VENV) $(LOCK_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf $(VENV) $(LOCK_VENV) $(NEXT_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

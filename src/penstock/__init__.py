@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from penstock.errors import PenstockError
+from penstock.errors import JobFailed, PenstockError
 
 if TYPE_CHECKING:
+    from penstock.interfaces.changes import Change, Job
+    from penstock.interfaces.database import Database, connect
+    from penstock.interfaces.result import Result
     from penstock.options.registry import register_connector
+    from penstock.runtime.checkpoints import CheckpointCoordinator
+    from penstock.runtime.watermark_tracker import WatermarkTracker
+    from penstock.stores.topics.topic import Appended
 
-__all__ = ["PenstockError", "__version__", "register_connector"]
+__all__ = [
+    "Appended",
+    "Change",
+    "CheckpointCoordinator",
+    "Database",
+    "Job",
+    "JobFailed",
+    "PenstockError",
+    "Result",
+    "WatermarkTracker",
+    "__version__",
+    "connect",
+    "register_connector",
+]
 
 __version__ = "0.1.0.dev0"
 
+# What is imported only when it is asked for, so that `import penstock` stays light.
+_LATER = {
+    "Appended": "penstock.stores.topics.topic",
+    "Change": "penstock.interfaces.changes",
+    "CheckpointCoordinator": "penstock.runtime.checkpoints",
+    "Database": "penstock.interfaces.database",
+    "Job": "penstock.interfaces.changes",
+    "Result": "penstock.interfaces.result",
+    "WatermarkTracker": "penstock.runtime.watermark_tracker",
+    "connect": "penstock.interfaces.database",
+    "register_connector": "penstock.options.registry",
+}
+
 
 def __getattr__(name: str) -> object:
-    """What is imported only when it is asked for, so that `import penstock` stays light."""
-    if name == "register_connector":
-        from penstock.options.registry import register_connector
-
-        return register_connector
+    """The public names, each loaded when it is first used."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,6 +7,8 @@
     ├── CatalogError              the change does not fit what the catalog holds
     ├── UnsupportedError          can never work here (support = 'never')
     ├── NotYetError               can work, but not in this version (support = 'not_yet')
+    ├── RuntimeFailure            what happens while jobs run: data, state, files, Spark
+    │   └── JobFailed             a job has stopped with an error; .job names it
     └── InternalError             a bug of ours; asks for a report
 
 A condition name says what is wrong and is stable enough to match on. The message is short, lower-case, without a full
@@ -116,6 +118,18 @@ class NotYetError(PenstockError):
         self.mode = mode
 
 
+class RuntimeFailure(PenstockError):
+    """Something went wrong, or cannot be done, while the engine runs."""
+
+
+class JobFailed(RuntimeFailure):
+    """A job has stopped with an error; the message tells it, `job` names the job."""
+
+    def __init__(self, job: str, message: str, *, hint: str | None = None, detail: str | None = None) -> None:
+        super().__init__("JOB_FAILED", message, hint=hint, detail=detail)
+        self.job = job
+
+
 class InternalError(PenstockError):
     """A bug of ours."""
 
@@ -197,7 +211,27 @@ CONDITIONS: dict[str, Condition] = _table(
     ("UPDATING_SET_OPERATION", "0A000", "set operations whose result changes over time are not there yet"),
     ("VERSIONED_JOIN", "0A000", "joins as of an event time are not there yet"),
     ("PROCESSING_TIME_WINDOW", "0A000", "windows over processing time are not there yet"),
+    ("QUERY_NOT_YET", "0A000", "the query is planned but this version does not run it"),
+    # while jobs run
+    ("UNBOUNDED_QUERY", "0A000", "the query reads a stream and would never end"),
+    ("JOB_FAILED", "58000", "a job has stopped with an error"),
+    ("JOB_STATE", "55000", "the job is not in a state in which this can be done"),
+    ("ENGINE_ALREADY_RUNNING", "55006", "another process works with the state directory"),
+    ("DATABASE_CLOSED", "08003", "the database has been closed"),
+    ("INVALID_ROWS", "22023", "rows do not fit the columns they are given for"),
+    ("BAD_RECORD", "22000", "a record cannot be read and the relation asks to fail then"),
+    ("LATE_ROW", "22008", "a row came after its window had closed and the job asks to fail then"),
+    ("CHANGELOG_EXPIRED", "02000", "the changes asked for are no longer kept"),
+    ("STATE_INCOMPATIBLE", "55000", "the state of the job was made by another query"),
+    ("CHECKPOINT_DAMAGED", "58030", "the checkpoint of a job cannot be read or contradicts the ledger"),
+    ("UNKNOWN_CHECKPOINT", "42704", "no checkpoint that is kept has this number"),
+    ("TOPIC_DAMAGED", "58030", "the files of an embedded topic cannot be read"),
+    ("TOPIC_MISMATCH", "42P16", "an embedded topic holds other columns than the relation declares"),
+    ("SOURCE_DATA_LOST", "58030", "rows that a job has not read yet are gone"),
+    ("SPARK_FAILED", "58000", "Spark could not start or run the query"),
+    ("STORAGE_FULL", "53100", "there is no space left to write to"),
     # the installation, and ourselves
+    ("JAVA_MISSING", "58000", "no Java that Spark can use is installed"),
     ("INSTALLATION_UNUSABLE", "58000", "a package we stand on is missing or of a build that cannot be used"),
     ("INTERNAL_ERROR", "XX000", "a bug in Penstock"),
 )

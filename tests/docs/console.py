@@ -11,19 +11,22 @@ import sys
 from tests.docs.blocks import Block, blocks
 from tests.project import ROOT
 
-
-def console_blocks() -> list[Block]:
-    """The console blocks that run our command line."""
-    return [block for block in blocks("console") if block.text.startswith("$ penstock")]
+_ENGINE = re.compile(r"\$ penstock (run|sql) (?!--help)")
 
 
-def printed(block: Block) -> str:
+def console_blocks(*, engine: bool = False) -> list[Block]:
+    """The console blocks that run our command line: those that start Spark, or the others."""
+    found = [block for block in blocks("console") if block.text.startswith("$ penstock")]
+    return [block for block in found if (_ENGINE.match(block.text) is not None) == engine]
+
+
+def printed(block: Block, **environment: str) -> str:
     """The block as it should be: each command, and below it what it prints."""
     commands = re.findall(r"^\$ (.*)$", block.text, flags=re.MULTILINE)
-    return "".join(f"$ {command}\n{_output(command)}" for command in commands)
+    return "".join(f"$ {command}\n{_output(command, environment)}" for command in commands)
 
 
-def _output(command: str) -> str:
+def _output(command: str, extra: dict[str, str]) -> str:
     program, *arguments = shlex.split(command, comments=True)
     assert program == "penstock", command
     hidden = ("PENSTOCK", "FORCE_COLOR")
@@ -31,13 +34,13 @@ def _output(command: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "penstock", *arguments],
         cwd=ROOT,
-        env={**environment, "NO_COLOR": "1", "COLUMNS": "100"},
+        env={**environment, "NO_COLOR": "1", "COLUMNS": "100", **extra},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=60,
+        timeout=240,
     )
     return done.stdout.rstrip() + "\n"
 

@@ -18,7 +18,7 @@ def test_command_is_documented_with_its_help(command: str) -> None:
 
 
 def test_the_readme_shows_the_script_it_runs() -> None:
-    script = (ROOT / "examples" / "quickstart.sql").read_text(encoding="utf-8")
+    script = (ROOT / "examples" / "minutes.sql").read_text(encoding="utf-8")
     assert f"```sql\n{script}```" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -16,9 +16,13 @@ def script(block: Block) -> str:
     before = [
         other.text
         for other in BLOCKS
-        if other.path == block.path and other.line < block.line and other.info == ("setup",)
+        if other.path == block.path and other.line < block.line and (other.info == ("setup",) or _runs(other, block))
     ]
     return "\n;\n".join([*before, block.text])
+
+
+def _runs(other: Block, block: Block) -> bool:
+    return other.info == block.info == ("run",)
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
@@ -26,7 +30,7 @@ def test_sql_block_is_what_the_page_says(block: Block) -> None:
     reports = analyze_script(script(block), lenient=block.info == ("lenient",))
     found = [(report.error.condition, str(report.error)) for report in reports if report.error is not None]
     match block.info:
-        case () | ("setup",) | ("lenient",):
+        case () | ("setup",) | ("lenient",) | ("run",):
             assert found == []
             assert reports
         case ("refused", condition):

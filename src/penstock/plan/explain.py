@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import NotYetError
 from penstock.plan.nodes import Aggregate, Join, Node, Project, Scan, WindowAssign, describe_event_time
 from penstock.plan.relation import Mode
 
@@ -35,6 +36,8 @@ def plan_text(plan: LogicalPlan) -> str:
     lines.append("")
     lines.append(f"changes     {_MODES[plan.mode]}{_key(plan)}")
     lines.append(f"runs        {'once, over bounded input' if plan.bounded else 'continuously, until it is stopped'}")
+    job = _job(plan)
+    lines += [f"engine      {job}"] if job is not None else []
     lines += [
         f"event time  {scan.relation}.{describe_event_time(scan.event_time)}"
         for scan in plan.scans()
@@ -45,6 +48,20 @@ def plan_text(plan: LogicalPlan) -> str:
     lines += [f"state       {state}" for state in _states(plan)]
     lines += [f"note        {text}" for text in plan.warnings]
     return "\n".join(lines)
+
+
+def _job(plan: LogicalPlan) -> str | None:
+    """Which engine does what in the job of a query, or why there is no job for it yet; None where none is needed."""
+    from penstock.plan.job_plan import plan_job
+
+    if plan.root.kind == "view" or (plan.root.kind == "result" and plan.bounded):
+        return None
+    if any(scan.kind == "unknown" for scan in plan.scans()):
+        return None
+    try:
+        return plan_job(plan, state="spark" if plan.root.kind in ("sink", "topic") else None).how
+    except NotYetError as error:
+        return f"not run yet: {error.message}"
 
 
 def _key(plan: LogicalPlan) -> str:
@@ -111,6 +128,7 @@ def plan_json(plan: LogicalPlan) -> dict[str, Any]:
         "mode": plan.mode.value,
         "key": list(plan.root.key) if plan.root.key is not None else None,
         "bounded": plan.bounded,
+        "job": _job(plan),
         "emit": plan.emit.value.lower() if plan.emit is not None else None,
         "columns": [_field(field) for field in plan.columns],
         "reads": {relation: list(columns) for relation, columns in plan.reads},

@@ -48,20 +48,27 @@ def analyze_script(
 ) -> list[StatementReport]:
     """Parses, resolves and plans every statement of a script, each against what those before it have defined."""
     session = Session(catalog=catalog or Catalog(), lenient=lenient)
-    statements = parse_script(text)
-    if not statements:
-        return []
-    # One source for the whole script: what may be shown of any statement may be shown beside an error in another.
-    public = [span for parsed in statements if parsed.statement is not None for span in _public_spans(parsed.statement)]
-    source = statements[0].source.revealing(public)
+    statements, source = read_script(text)
     reports: list[StatementReport] = []
     for parsed in statements:
-        report, session = _report(parsed, source, session)
+        report, session = report_statement(parsed, source, session)
         reports.append(report)
     return reports
 
 
-def _report(parsed: Parsed, source: Source, session: Session) -> tuple[StatementReport, Session]:
+def read_script(text: str | bytes) -> tuple[list[Parsed], Source]:
+    """The statements of a script, and its text with everything masked that may be secret.
+
+    One source for the whole script: what may be shown of any statement may be shown beside an error in another.
+    """
+    statements = parse_script(text)
+    if not statements:
+        return [], Source("", "")
+    public = [span for parsed in statements if parsed.statement is not None for span in _public_spans(parsed.statement)]
+    return statements, statements[0].source.revealing(public)
+
+
+def report_statement(parsed: Parsed, source: Source, session: Session) -> tuple[StatementReport, Session]:
     """The report on one statement, and the session after it."""
     statement = parsed.statement
     if statement is None:

@@ -41,7 +41,7 @@ def load_session(store: CatalogStore) -> Session:
         if item.key not in session.catalog:
             raise _unreadable(f"{item.kind} {item.name}", store.database, None)
     try:
-        return replace(session, settings=_typed(store.settings()))
+        return replace(session, settings=typed_settings(store.settings()))
     except OptionError as error:
         raise _unreadable("the settings", store.database, error) from None
 
@@ -64,11 +64,12 @@ def _define(session: Session, item: StoredObject) -> Session:
     if item.kind == "dimension":
         catalog, _ = session.catalog.put(read_dimension(item.name, item.text))
         return session.with_catalog(catalog)
-    then = replace(session, settings=_typed(item.settings))
+    then = replace(session, settings=typed_settings(item.settings))
     return analyze(parse_statement(item.text), then).session
 
 
-def _typed(settings: Mapping[str, str]) -> Mapping[str, object]:
+def typed_settings(settings: Mapping[str, str]) -> Mapping[str, object]:
+    """Stored settings as the typed values they had."""
     return MappingProxyType(
         dict(resolve_setting(key, OptionValue("text", Secret(text))) for key, text in settings.items())
     )

@@ -11,11 +11,14 @@ import click
 from penstock import __version__
 from penstock.errors import InternalError, PenstockError
 from penstock.interfaces.cli.check import check
+from penstock.interfaces.cli.doctor import doctor
 from penstock.interfaces.cli.explain import explain
 from penstock.interfaces.cli.fmt import fmt
 from penstock.interfaces.cli.main import INTERRUPTED
 from penstock.interfaces.cli.messages import complain, print_error
 from penstock.interfaces.cli.options import Group, Invocation, debug_option
+from penstock.interfaces.cli.run import run
+from penstock.interfaces.cli.sql import sql
 from penstock.interfaces.cli.version import version
 
 # What writing to a stream can fail with. Files are read and written where their names are known, so an error that
@@ -38,12 +41,12 @@ _WRITING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.
 def cli() -> None:
     """Streaming SQL for Apache Spark.
 
-    Write the SQL you know from Flink, Arroyo or RisingWave. This version reads, checks, explains and formats it;
-    running it on Spark comes next.
+    Write the SQL you know from Flink, Arroyo or RisingWave, and run it on Structured Streaming: streams in, views that
+    are kept up to date out.
     """
 
 
-for command in (check, explain, fmt, version):
+for command in (check, doctor, explain, fmt, run, sql, version):
     cli.add_command(command)
 
 

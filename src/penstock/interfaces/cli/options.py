@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -73,3 +74,15 @@ def lenient_option(command: Decorated) -> Decorated:
 def files_argument(command: Decorated) -> Decorated:
     """Add FILE…, where `-` is the standard input."""
     return click.argument("files", metavar="FILE...", nargs=-1, required=True)(command)
+
+
+def state_option(command: Decorated) -> Decorated:
+    """Add --state, the directory that an engine keeps everything in."""
+    return click.option(
+        "--state",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("penstock"),
+        show_default=True,
+        envvar="PENSTOCK_STATE",
+        help="The directory that everything is kept in.",
+    )(command)

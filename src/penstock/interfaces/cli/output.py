@@ -7,15 +7,9 @@ back must be what was meant.
 from __future__ import annotations
 
 import json
-import re
 import sys
-from typing import Final
 
 import click
-
-# What JSON itself may leave as it is, and a terminal or an editor acts on: DEL and the controls after it, marks of
-# direction, the line ends that are none in JSON, and halves of characters, which no encoding can write.
-_ACTIVE: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def print_text(text: str) -> None:
@@ -44,11 +38,17 @@ def print_json(value: object) -> None:
     >>> print_json({"name": "caf" + chr(0xE9) + chr(0x9B) + "31m"})
     {"name": "café\u009b31m"}
     """
-    text = json.dumps(value, ensure_ascii=False)
-    click.echo(_ACTIVE.sub(lambda match: f"\\u{ord(match.group()):04x}", text), color=True)
+    from penstock.interfaces.row_text import escape_active
+
+    click.echo(escape_active(json.dumps(value, ensure_ascii=False)), color=True)
 
 
 def _shown(text: str) -> str:
     from penstock.interfaces.render import plain_lines
 
     return plain_lines(text) if sys.stdout.isatty() else text
+
+
+def write_rows(text: str) -> None:
+    """Rows of an answer, with their line ends: exact bytes in UTF-8 into a file or a pipe, tame on a terminal."""
+    print_exactly(text)

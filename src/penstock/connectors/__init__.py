@@ -1,0 +1,1 @@
+"""Sources and sinks: rows into Spark and out of it. A connector knows nothing of jobs."""

@@ -1,0 +1,90 @@
+"""METADATA and HEADER columns of a relation, made of the hidden columns that come with every row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pyspark.sql import Column, DataFrame
+
+    from penstock.catalog.model import ColumnDefinition, SinkDefinition, SourceDefinition
+
+# What a metadata key is read from; the keys that are not here are the same for all rows.
+_HIDDEN: Final = {
+    "partition": "__partition",
+    "offset": "__offset",
+    "timestamp": "__timestamp",
+    "key": "__key",
+    "headers": "__headers",
+}
+ALWAYS: Final = ("__partition", "__offset")
+# What the raw format shows of a record besides its value.
+_RAW: Final = ("__timestamp", "__key")
+
+
+def hidden_columns(definition: SourceDefinition) -> tuple[str, ...]:
+    """The hidden columns that a scan has to bring along, the place of the row first."""
+    needed = {_HIDDEN[column.metadata] for column in definition.columns if column.metadata in _HIDDEN}
+    if any(column.header is not None for column in definition.columns):
+        needed.add("__headers")
+    if definition.options.format == "raw":
+        needed |= set(_RAW)
+    return (*ALWAYS, *(name for name in ("__timestamp", "__key", "__headers") if name in needed))
+
+
+def with_metadata(frame: DataFrame, definition: SourceDefinition, columns: Collection[str]) -> DataFrame:
+    """The frame with those of the relation's METADATA and HEADER columns that are named, in their declared types."""
+    wanted = [column for column in definition.columns if column.name in columns]
+    added = {column.name: _value(column, definition) for column in wanted if column.metadata or column.header}
+    return frame.withColumns(added) if added else frame
+
+
+def _value(column: ColumnDefinition, definition: SourceDefinition) -> Column:
+    from pyspark.sql import functions as f
+
+    assert column.type is not None, "a metadata column has the type of its key where none is declared"
+    if column.header is not None:
+        # The last header of a name counts, as with Kafka's clients.
+        named = f.filter(f.col("__headers"), lambda header: header["key"] == f.lit(column.header))
+        value = f.try_element_at(named, f.lit(-1))["value"]
+        return value.cast(column.type.spark())
+    return _metadata(column, definition)
+
+
+def _metadata(column: ColumnDefinition, definition: SourceDefinition) -> Column:
+    from pyspark.sql import functions as f
+
+    assert column.type is not None
+    key, wanted = column.metadata, column.type.spark()
+    if key == "topic":
+        return f.lit(topic_name(definition)).cast(wanted)
+    if key == "timestamp-type":
+        # Rows are dated when they are appended, unless the writer sets the time.
+        return f.lit("CreateTime").cast(wanted)
+    if key == "leader-epoch":
+        return f.lit(None).cast(wanted)
+    value = f.col(_HIDDEN[str(key)])
+    if key == "timestamp" and column.type.name == "BIGINT":
+        return f.unix_millis(value)
+    if key == "headers" and column.type.name == "MAP":
+        return f.map_from_entries(_last_of_each(value)).cast(wanted)
+    return value.cast(wanted)
+
+
+def _last_of_each(headers: Column) -> Column:
+    """Headers without those that a later one of the same name replaces: a map takes a name once, and no NULL."""
+    from pyspark.sql import functions as f
+
+    def counts(header: Column, index: Column) -> Column:
+        later = f.slice(headers, index + 2, f.size(headers))
+        again = f.exists(later, lambda other: other["key"] == header["key"])
+        return header["key"].isNotNull() & ~again
+
+    return f.filter(headers, counts)
+
+
+def topic_name(definition: SourceDefinition | SinkDefinition) -> str:
+    """The topic behind a relation: the one it names, or one of its own name."""
+    return str(definition.options.values.get("topic") or definition.name.text)

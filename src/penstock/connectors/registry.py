@@ -1,0 +1,44 @@
+"""Which connectors this version runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.connectors.blackhole import BlackholeSink
+from penstock.connectors.console import ConsoleSink
+from penstock.connectors.generator import GeneratorSource
+from penstock.connectors.topic import TopicSource
+from penstock.connectors.topic_sink import TopicSink
+from penstock.errors import NotYetError
+
+if TYPE_CHECKING:
+    from penstock.connectors.sink import Sink
+    from penstock.connectors.source import Source
+
+_GENERATOR: Final = GeneratorSource()
+_SOURCES: Final[dict[str, Source]] = {"topic": TopicSource(), "datagen": _GENERATOR, "impulse": _GENERATOR}
+_SINKS: Final[dict[str, Sink]] = {"topic": TopicSink(), "console": ConsoleSink(), "blackhole": BlackholeSink()}
+
+
+def source_of(connector: str) -> Source:
+    """The source behind a connector's canonical name."""
+    found = _SOURCES.get(connector)
+    if found is None:
+        raise NotYetError(
+            "CONNECTOR_NOT_YET",
+            f"connector '{connector}' cannot be read from yet",
+            hint=f"this version reads from {', '.join(_SOURCES)}",
+        )
+    return found
+
+
+def sink_of(connector: str) -> Sink:
+    """The sink behind a connector's canonical name."""
+    found = _SINKS.get(connector)
+    if found is None:
+        raise NotYetError(
+            "CONNECTOR_NOT_YET",
+            f"connector '{connector}' cannot be written to yet",
+            hint=f"this version writes to {', '.join(_SINKS)}",
+        )
+    return found

@@ -1,0 +1,56 @@
+"""What a sink is to the engine, whatever connector it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, TextIO
+
+from penstock.catalog.model import SinkDefinition
+from penstock.frozen import frozen
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.stores.topics.store import TopicStore
+
+# The column that stands before the others where rows can change: 'upsert' or 'delete'.
+OPERATION: Final = "_op"
+
+
+@frozen
+class SinkContext:
+    """Who writes, and with what.
+
+    producer: what a topic knows the job's batches by; another one when the job is created anew and counts from 0 again.
+    encode: rows to one record of bytes each, in the format of the sink; None where it has none.
+    output: where a console prints; the process's own output where none is given.
+    """
+
+    job: str
+    producer: str
+    definition: SinkDefinition
+    topics: TopicStore
+    encode: Callable[[pa.Table], pa.Array] | None = None
+    output: TextIO | None = None
+
+
+class Sink(Protocol):
+    """A connector as a place for rows; one object for all relations of the connector."""
+
+    @property
+    def takes_frame(self) -> bool:
+        """Whether Spark itself gets rid of the rows, so that `write` is not called."""
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether a batch that is written again leaves no row twice."""
+
+    def prepare(self, definition: SinkDefinition, state_path: Path, topics: TopicStore) -> None:
+        """Make ready what the sink needs, when it is created; done again, it changes nothing."""
+
+    def forget(self, definition: SinkDefinition, state_path: Path, topics: TopicStore) -> None:
+        """Remove what `prepare` made, when the sink is dropped."""
+
+    def write(self, rows: pa.Table, context: SinkContext, batch_id: int | None) -> None:
+        """Write the rows of a batch; without a number they belong to none, and are written as often as it is asked."""

@@ -1,0 +1,81 @@
+"""What a source is to the engine, whatever connector it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.catalog.model import SourceDefinition
+from penstock.frozen import frozen
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.stores.topics.store import TopicStore
+
+
+@frozen
+class ScanRequest:
+    """One occurrence of a source in a job's query, and what the job wants of it.
+
+    columns: the physical columns that are needed.
+    run: the number of this start of the job; first: where it begins when it has read nothing, None: the oldest rows.
+    wait_ms: how long a question for new rows may wait for some. It saves work while nothing happens, and holds up the
+        other scans of the job, so it is for jobs with one scan.
+    nudges: a file that grows by a byte each time the job wants one more batch, with or without rows.
+    """
+
+    id: str
+    definition: SourceDefinition
+    columns: tuple[str, ...]
+    state_path: Path
+    run: int
+    job: str
+    max_rows_per_batch: int | None = None
+    first: Mapping[int, int] | None = field(default=None, hash=False)
+    wait_ms: int = 0
+    nudges: Path | None = None
+
+
+class Source(Protocol):
+    """A connector as a source of rows; one object for all relations of the connector.
+
+    The frames have the physical columns that were asked for, or `__value` where records are still bytes (`typed` tells
+    which), and `__partition`, `__offset` and the hidden columns that the relation's metadata and headers are made of.
+    """
+
+    def typed(self, definition: SourceDefinition) -> bool:
+        """Whether rows come with their columns; else as bytes, for a format to decode."""
+
+    def stream(self, spark: SparkSession, request: ScanRequest) -> DataFrame:
+        """The rows as a stream."""
+
+    def between(self, spark: SparkSession, request: ScanRequest, start: str | None, end: str) -> DataFrame:
+        """The same rows as a batch, with every column, for one range of offsets as they stand in Spark's offset log."""
+
+    def partitions(self, request: ScanRequest) -> int:
+        """How many partitions there are now."""
+
+    def latest(self, request: ScanRequest, reached: str | None = None) -> Mapping[int, int]:
+        """The next offset of each partition as of now: what a job has to reach to have read all that is there.
+
+        `reached` is the newest offset of the job; a generator tells from it how far its clock has come. Partitions of
+        which nothing can be said are left out.
+        """
+
+    def end(self, request: ScanRequest) -> Mapping[int, int] | None:
+        """Where a bounded source ends; None for one without end."""
+
+    def end_offset(self, request: ScanRequest) -> str:
+        """An offset behind all there is, or will be in a bounded source: what `between` can read up to."""
+
+    def positions(self, offset: str) -> Mapping[int, int]:
+        """The next offset of each partition in an offset of Spark's log."""
+
+    def prepare(self, definition: SourceDefinition, state_path: Path, topics: TopicStore) -> None:
+        """Make ready what the relation needs, when it is created; done again, it changes nothing."""
+
+    def forget(self, definition: SourceDefinition, state_path: Path, topics: TopicStore) -> None:
+        """Remove what `prepare` made, when the relation is dropped."""

@@ -1,0 +1,42 @@
+"""From the bytes of a record to the columns of its relation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import NotYetError
+from penstock.formats.csv_records import decode_csv
+from penstock.formats.json_records import decode_json
+from penstock.formats.raw_records import decode_raw
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.catalog.model import SourceDefinition
+
+
+def decode(frame: DataFrame, definition: SourceDefinition, columns: tuple[str, ...]) -> DataFrame:
+    """The frame with the wanted columns read from `__value`, and `__error`: why a record cannot be read, else NULL.
+
+    What can be read of a bad record is there, too: a column that does not fit is NULL, and all of them are where the
+    record as a whole makes no sense. With `bad_data = 'null'` that is the result and `__error` stays NULL.
+    A record is looked at only as far as the wanted columns go.
+    """
+    from pyspark.sql import functions as f
+
+    named = {column.name: column for column in definition.columns}
+    wanted = [named[name] for name in columns]
+    format_name = definition.options.format
+    if format_name == "json":
+        decoded = decode_json(frame, definition, wanted)
+    elif format_name == "csv":
+        decoded = decode_csv(frame, definition, wanted)
+    elif format_name == "raw":
+        decoded = decode_raw(frame, definition, wanted)
+    else:
+        raise NotYetError(
+            "QUERY_NOT_YET", f"format {format_name} of {definition.name} is not read yet", hint="use json, csv or raw"
+        )
+    if definition.options.values.get("bad_data") == "null":
+        return decoded.withColumn("__error", f.lit(None).cast("string"))
+    return decoded

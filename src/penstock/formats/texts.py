@@ -1,0 +1,120 @@
+"""From a text to a value of a column's type, as expressions of Spark: the value, or NULL where the text is none.
+
+Integers are decimal digits; a number may not lose digits before the point, and a DECIMAL rounds those behind its scale.
+A TIMESTAMP is milliseconds since 1970 where it is digits only, else ISO 8601: a date, then `T` or a blank and a time of
+day, fractions of a second, and a zone or an offset; UTC without one. A DATE is its first ten characters. DOUBLE and
+FLOAT take `NaN`, `Infinity`, `-Infinity` by name; a number too large for them is no value. BINARY is base64.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from penstock.types import SqlType
+
+# The farthest milliseconds that microseconds can hold.
+_FARTHEST_MS: Final = 2**63 // 1000 - 1
+# A time of day without seconds, and what stands around it.
+_NO_SECONDS: Final = r"^(.{10}[T ][0-9]{2}:[0-9]{2})((?:Z|[+-].*)?)$"
+_SHOWN: Final = 60
+
+# Where a type has a narrower range than the Spark type that holds it: the type to read it in, and the bounds.
+RANGES: Final[dict[str, tuple[str, int, int]]] = {
+    "TINYINT": ("SMALLINT", -(2**7), 2**7 - 1),
+    "UTINYINT": ("SMALLINT", 0, 2**8 - 1),
+    "USMALLINT": ("INT", 0, 2**16 - 1),
+    "UINT": ("BIGINT", 0, 2**32 - 1),
+    "UBIGINT": ("DECIMAL(38, 18)", 0, 2**64 - 1),
+}
+NESTED: Final = frozenset({"STRUCT", "ARRAY", "MAP"})
+
+
+def value_of(text: Column, type_: SqlType) -> Column:
+    """The value that a text stands for; NULL where it stands for none."""
+    from pyspark.sql import functions as f
+
+    name = type_.name
+    if name == "STRING":
+        return text
+    if name == "TIMESTAMP":
+        return f.coalesce(timestamp_of(text), timestamp_of(f.regexp_replace(text, _NO_SECONDS, "$1:00$2")))
+    if name == "DATE":
+        return date_of(text)
+    if name == "BOOLEAN":
+        lowered = f.lower(text)
+        return f.when(lowered == "true", f.lit(True)).when(lowered == "false", f.lit(False))
+    if name == "BINARY":
+        return f.try_to_binary(text, f.lit("base64"))
+    if name in {"DOUBLE", "FLOAT"}:
+        return _float_of(text, type_)
+    if name in RANGES:
+        return in_range(text.try_cast("DECIMAL(38, 18)"), type_)
+    if name == "VARIANT":
+        return f.try_parse_json(text)
+    return text.try_cast(type_.spark())
+
+
+def in_range(value: Column, type_: SqlType) -> Column:
+    """A value that was read in a wider type, in its own; NULL where it does not fit."""
+    from pyspark.sql import functions as f
+
+    _, low, high = RANGES[type_.name]
+    return f.when(value.between(f.lit(Decimal(low)), f.lit(Decimal(high))) & (value == f.floor(value)), value).cast(
+        type_.spark()
+    )
+
+
+def timestamp_of(text: Column) -> Column:
+    """An instant: milliseconds since 1970 where the text is a whole number, else ISO 8601."""
+    from pyspark.sql import functions as f
+
+    number = text.try_cast("BIGINT")
+    # Spark would take a time of day alone for one of today, so a date must stand first.
+    return f.when(number.isNotNull(), timestamp_of_ms(number)).when(_begins_with_date(text), text.try_cast("TIMESTAMP"))
+
+
+def timestamp_of_ms(number: Column) -> Column:
+    """An instant from milliseconds since 1970; NULL where it is too far away."""
+    from pyspark.sql import functions as f
+
+    return f.when(number.between(-_FARTHEST_MS, _FARTHEST_MS), f.timestamp_millis(number))
+
+
+def date_of(text: Column) -> Column:
+    """A date; what stands behind it is left out."""
+    from pyspark.sql import functions as f
+
+    return f.when(_begins_with_date(text), text.try_cast("DATE"))
+
+
+def _begins_with_date(text: Column) -> Column:
+    from pyspark.sql import functions as f
+
+    return (f.substring(text, 5, 1) == "-") & (f.length(text) >= 8)
+
+
+def _float_of(text: Column, type_: SqlType) -> Column:
+    from pyspark.sql import functions as f
+
+    # Java takes a number that ends in d or f; and it makes one that is too large infinite.
+    value = f.when(~text.rlike("[dDfF]$"), text.try_cast(type_.spark()))
+    return f.when((f.abs(value) != f.lit(float("inf"))) | text.rlike("^[+-]?Infinity$"), value)
+
+
+def misfit(column: str, text: Column, type_: SqlType) -> Column:
+    """Why a text is no value of a column, in words."""
+    from pyspark.sql import functions as f
+
+    shown = f.coalesce(f.nullif(f.left(text, f.lit(_SHOWN)), f.lit("")), f.lit("an empty text"))
+    return f.concat(f.lit(f'column "{column}": '), shown, f.lit(f" does not fit {type_}"))
+
+
+def first_error(errors: list[Column]) -> Column:
+    """The first of the errors that is one."""
+    from pyspark.sql import functions as f
+
+    return f.coalesce(*errors) if errors else f.lit(None).cast("string")

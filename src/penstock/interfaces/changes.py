@@ -1,0 +1,58 @@
+"""Values that come back from calls on a database: the changes of a view, and jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from penstock.frozen import frozen
+from penstock.runtime.states import JobState
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+Op = Literal["insert", "update", "delete"]
+
+
+@frozen
+class Change:
+    """One change of a view.
+
+    `seq` counts the changes of the view from 1; `subscribe(name, since=seq)` goes on behind it. An insert has no
+    `before`, a delete no `row`; an update has both, with the same key. `watermark` is the view's after the batch.
+    """
+
+    seq: int
+    op: Op
+    before: Mapping[str, Any] | None
+    row: Mapping[str, Any] | None
+    batch_id: int | None
+    watermark: datetime | None = None
+
+
+@frozen
+class Job:
+    """A job as `SHOW JOBS` tells of it.
+
+    input_rows: rows read since the job was created
+    lag: rows that are there and not read yet; None where the source cannot tell
+    reads, writes: the relations it reads from, and the one it keeps up to date or appends to
+    bounded: whether all its input comes to an end
+    """
+
+    name: str
+    state: str
+    batch_id: int | None = None
+    watermark: datetime | None = None
+    input_rows: int = 0
+    lag: int | None = None
+    restarts: int = 0
+    error: str | None = None
+    reads: tuple[str, ...] = ()
+    writes: str | None = None
+    bounded: bool = False
+
+    @property
+    def active(self) -> bool:
+        """Whether it has work under way, or will have without anybody asking."""
+        return JobState(self.state).active

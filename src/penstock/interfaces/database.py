@@ -1,0 +1,412 @@
+"""The Python interface: `penstock.connect` and the database it opens."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from penstock.errors import InternalError, NotYetError, PenstockError, ResolutionError, UnsupportedError
+from penstock.interfaces.catalog_answers import catalog_answer, columns_table, options_table
+from penstock.interfaces.changes import Change, Job
+from penstock.interfaces.result import Result
+from penstock.options import resolve_setting
+from penstock.plan.script import StatementReport, read_script, report_statement
+from penstock.runtime.checkpoints import CheckpointCoordinator
+from penstock.runtime.engine import Engine
+from penstock.runtime.ephemeral import EphemeralQuery
+from penstock.runtime.inserts import append_rows
+from penstock.runtime.job_checkpoints import JobCheckpoints
+from penstock.runtime.queries import refuse_unbounded
+from penstock.runtime.statements import run_statement
+from penstock.runtime.system_rows import job_row
+from penstock.runtime.watermark_report import explain_watermark
+from penstock.secrets import Secret
+from penstock.sql import statements as s
+from penstock.stores.views import Answer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.plan.logical import LogicalPlan
+    from penstock.stores.topics import Appended
+
+DEFAULT_PATH: Final = "./penstock"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_START_SECONDS: Final = 180.0
+
+
+def connect(path: str | Path = DEFAULT_PATH, **settings: object) -> Database:
+    """Open a database: the directory where everything is kept, made where it is missing.
+
+    Settings are those of SET, for this connection. Use it in a `with` block, or call `close`.
+    """
+    typed = dict(resolve_setting(key, _option(value)) for key, value in settings.items())
+    return Database(Engine(Path(path), typed))
+
+
+def _option(value: object) -> s.OptionValue:
+    if isinstance(value, timedelta):
+        return s.OptionValue("interval", Secret(str(value // timedelta(microseconds=1))))
+    if isinstance(value, bool):
+        return s.OptionValue("boolean", Secret(str(value).lower()))
+    if isinstance(value, int | float):
+        return s.OptionValue("number", Secret(str(value)))
+    return s.OptionValue("text", Secret(str(value)))
+
+
+class Database:
+    """An open database. Any thread may use it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        engine.catalog_tables.update(columns=columns_table, options=options_table)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def path(self) -> Path:
+        """The state directory."""
+        return self._engine.home.path
+
+    def close(self) -> None:
+        """End every job at a batch boundary and let the directory go; jobs go on when it is opened again."""
+        self._engine.close()
+
+    def notices(self) -> list[str]:
+        """What there is to tell since the last call: no-ops, defaults that were taken, repairs."""
+        with self._engine.turn:
+            found, self._engine.notices = self._engine.notices, []
+        return found
+
+    # SQL
+
+    def execute(self, sql: str) -> Result | None:
+        """Run a script; the result of its last statement, if that has one. The first error ends it."""
+        self._engine.check_open()
+        parsed, source = read_script(sql)
+        result: Result | None = None
+        for statement in parsed:
+            with self._engine.turn:
+                report, _ = report_statement(statement, source, self._engine.session)
+                result = self.run(report)
+        return result
+
+    def run(self, report: StatementReport) -> Result | None:
+        """Run one analysed statement."""
+        self._engine.check_open()
+        if report.error is not None:
+            raise report.error
+        looked = self._look(report)
+        if looked is not None:
+            return Result(looked)
+        if isinstance(report.statement, s.Subscribe):
+            raise UnsupportedError(
+                "UNSUPPORTED_STATEMENT",
+                "SUBSCRIBE does not end",
+                hint=f'for change in db.subscribe("{report.statement.target}")',
+                span=report.span,
+            )
+        found = run_statement(self._engine, report)
+        self._engine.notices += report.notices
+        return None if found is None else _result(found)
+
+    def _look(self, report: StatementReport) -> pa.Table | None:
+        statement = report.statement
+        if isinstance(statement, s.Show) and statement.kind == "JOBS":
+            return self._show_jobs()
+        if isinstance(statement, s.ExplainWatermark):
+            return self._explain_watermark(statement.name.text)
+        if isinstance(statement, s.Explain) and statement.physical:
+            return self._explain_physical(report)
+        return catalog_answer(report)
+
+    def sql(self, sql: str) -> Result:
+        """The answer to one SELECT over views, system tables and bounded tables; over a stream UNBOUNDED_QUERY."""
+        report = self._one(sql)
+        if not isinstance(report.statement, s.Select):
+            looked = self._look(report)
+            if looked is None:
+                raise UnsupportedError(
+                    "UNSUPPORTED_STATEMENT",
+                    f"sql() answers queries, not {report.kind}",
+                    hint="run it with execute()",
+                    span=report.span,
+                )
+            return Result(looked)
+        found = run_statement(self._engine, report)
+        if found is None:
+            raise InternalError("a query without an answer")
+        return _result(found)
+
+    def _one(self, sql: str) -> StatementReport:
+        self._engine.check_open()
+        parsed, source = read_script(sql)
+        if len(parsed) != 1:
+            raise UnsupportedError(
+                "UNSUPPORTED_STATEMENT",
+                f"one statement is asked for, and there are {len(parsed)}",
+                hint="use execute()",
+            )
+        report, _ = report_statement(parsed[0], source, self._engine.session)
+        if report.error is not None:
+            raise report.error
+        return report
+
+    def _query(self, sql: str) -> LogicalPlan:
+        report = self._one(sql)
+        if not isinstance(report.statement, s.Select) or report.plan is None:
+            raise UnsupportedError(
+                "UNSUPPORTED_STATEMENT", f"a query is asked for, not {report.kind}", hint="use execute()"
+            )
+        return report.plan
+
+    async def stream(self, sql: str) -> AsyncIterator[pa.RecordBatch]:
+        """The rows of a query over streams as they come, until the loop is left.
+
+        Batches of an updating query have a leading column `_op`, 'insert' or 'delete'.
+        """
+        query = await asyncio.to_thread(self._follow, sql)
+        try:
+            while (batch := await asyncio.to_thread(query.next_batch)) is not None:
+                yield batch
+        finally:
+            await asyncio.to_thread(query.close)
+
+    def follow(self, sql: str) -> Iterator[pa.RecordBatch]:
+        """Like `stream`, for a program without an event loop."""
+        query = self._follow(sql)
+        try:
+            while (batch := query.next_batch()) is not None:
+                yield batch
+        finally:
+            query.close()
+
+    def _follow(self, sql: str) -> EphemeralQuery:
+        size = self._engine.session.settings.get("batch_size")
+        query = EphemeralQuery(self._engine, self._query(sql), batch_rows=size if isinstance(size, int) else 10_000)
+        query.start(_START_SECONDS)
+        return query
+
+    def select_once(self, sql: str, timeout: float = 600.0) -> Result:
+        """The answer to a query over streams from what is there now, with every window closed."""
+        plan = self._query(sql)
+        try:
+            refuse_unbounded(plan, None)
+        except PenstockError as error:
+            if error.condition != "UNBOUNDED_QUERY":
+                raise
+        else:
+            return self.sql(sql)
+        query = EphemeralQuery(self._engine, plan, batch_rows=10_000, keep_rows=True)
+        try:
+            query.start(_START_SECONDS)
+            return Result(query.collect(timeout))
+        finally:
+            query.close()
+
+    # rows in, changes out
+
+    def append(self, stream: str, data: object, partition: int | None = None, key: str | None = None) -> list[Appended]:
+        """Append rows to an embedded topic: a list of dicts, Arrow, Polars or pandas. Where they went.
+
+        They go to `partition`, or by a hash of the column `key`, or to one partition after the other, call by call.
+        """
+        self._engine.check_open()
+        return append_rows(self._engine, stream, data, partition=partition, key=key)
+
+    def subscribe(self, name: str, since: int | None = None, timeout: float | None = None) -> Iterator[Change]:
+        """The changes of a view: all its rows as inserts, then changes as they come; or those after `since`.
+
+        Ends after `timeout` seconds without a change. CHANGELOG_EXPIRED where `since` is no longer kept.
+        """
+        self._engine.check_open()
+        view = self._engine.view_name(name)
+        return self._changes(view, since, timeout)
+
+    def _changes(self, view: str, since: int | None, timeout: float | None) -> Iterator[Change]:
+        store = self._engine.home.views
+        if since is None:
+            snapshot = store.snapshot(view)
+            since = snapshot.seq
+            for row in Result(snapshot.table).arrow().to_pylist():
+                yield Change(snapshot.seq, "insert", None, row, snapshot.batch_id or 0, _time(snapshot.watermark_us))
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            found = store.changes(view, since, limit=1_000)
+            for change in found:
+                since = change.seq
+                yield Change(
+                    change.seq, change.op, change.before, change.row, change.batch_id or 0, _time(change.watermark_us)
+                )
+            if found:
+                deadline = None if timeout is None else time.monotonic() + timeout
+                continue
+            left = None if deadline is None else deadline - time.monotonic()
+            if (left is not None and left <= 0) or self._engine.closed:
+                return
+            self._engine.check_job(view)
+            store.wait_for(view, since, 0.5 if left is None else min(left, 0.5))
+
+    # jobs and time
+
+    def settle(self, timeout: float = 60.0) -> None:
+        """Wait until every running job has committed all input that is there now, and closed the windows it ends."""
+        self._engine.settle(timeout)
+
+    def drain(self, name: str, timeout: float = 60.0) -> None:
+        """Close every open window of a job, commit and stop it; RESUME JOB goes on with newer rows."""
+        self._engine.drain(name, timeout)
+
+    def advance_watermark(self, stream: str, timestamp: datetime | int | str) -> None:
+        """Say that nothing older comes in a stream; a number counts milliseconds since 1970."""
+        found = self._engine.session.catalog.get(s.Name(stream))
+        self._engine.advance_watermark(found.name.text, _microseconds(timestamp))
+
+    def jobs(self) -> list[Job]:
+        """All jobs, as SHOW JOBS tells of them."""
+        self._engine.check_open()
+        return [_job(row, self._engine) for row in self._job_rows()]
+
+    def _job_rows(self) -> list[dict[str, Any]]:
+        return [job_row(self._engine, job) for job in tuple(self._engine.jobs.values())]
+
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """By job, its counters and gauges."""
+        found: dict[str, dict[str, float]] = {}
+        for row in self._engine.system_table("penstock.metrics").to_pylist():
+            found.setdefault(row["job"], {})[row["name"]] = row["value"]
+        return found
+
+    def health(self) -> dict[str, Any]:
+        """Whether everything that should run does."""
+        jobs = {job.name: job.state for job in self.jobs()}
+        failed = sorted(name for name, state in jobs.items() if state == "failed")
+        return {"status": "failing" if failed else "ok", "failed": failed, "jobs": jobs, "path": str(self.path)}
+
+    def checkpoints(self, job: str, interval_seconds: float | None = None) -> CheckpointCoordinator:
+        """The checkpoints of a job: trigger one, wait for it, go back to one."""
+        found = self._engine.find_job(job)
+        return CheckpointCoordinator(interval_seconds, backend=JobCheckpoints(self._engine, found))
+
+    def register_table(self, name: str, data: object) -> None:
+        """Not there yet: batch tables come with the batch interface."""
+        raise NotYetError("STATEMENT_NOT_YET", f'table "{name}" cannot be registered yet', hint="append to a stream")
+
+    def register_function(self, name: str, function: object, **options: object) -> None:
+        """Not there yet: user functions come later."""
+        raise NotYetError("STATEMENT_NOT_YET", f'function "{name}" cannot be registered yet')
+
+    def register_dimension(self, name: str, data: object, broadcast: bool = True) -> None:
+        """Not there yet: dimension tables come later."""
+        raise NotYetError("STATEMENT_NOT_YET", f'dimension table "{name}" cannot be registered yet')
+
+    def update_dimension(self, name: str, data: object) -> int:
+        """Not there yet: dimension tables come later."""
+        raise NotYetError("STATEMENT_NOT_YET", f'dimension table "{name}" cannot be updated yet')
+
+    # answers about jobs
+
+    def _show_jobs(self) -> pa.Table:
+        import pyarrow as pa
+
+        rows = self._job_rows()
+        utc = pa.timestamp("us", tz="UTC")
+        return pa.table(
+            {
+                "name": pa.array([row["name"] for row in rows], pa.string()),
+                "state": pa.array([row["state"] for row in rows], pa.string()),
+                "batch_id": pa.array([row["batch_id"] for row in rows], pa.int64()),
+                "watermark": pa.array([row["watermark"] for row in rows], pa.int64()).cast(utc),
+                "input_rows": pa.array([row["input_rows"] for row in rows], pa.int64()),
+                "lag": pa.array([row["lag"] for row in rows], pa.int64()),
+                "restarts": pa.array([row["restarts"] for row in rows], pa.int64()),
+                "error": pa.array([row["error"] for row in rows], pa.string()),
+            }
+        )
+
+    def _explain_watermark(self, name: str) -> pa.Table:
+        import pyarrow as pa
+
+        job = self._engine.find_job(name)
+        tracker = job.tracker
+        if tracker is None:
+            raise ResolutionError("UNKNOWN_JOB", f"job {job.name} does not run", hint=f"RESUME JOB {job.name}")
+        found = explain_watermark(job.name, tracker, self._engine.clock.now_us())
+        utc = pa.timestamp("us", tz="UTC")
+        return pa.table(
+            {
+                "source": pa.array([row.source for row in found.rows], pa.string()),
+                "partition": pa.array([row.partition for row in found.rows], pa.int32()),
+                "max_event_time": pa.array([row.max_event_time for row in found.rows], pa.int64()).cast(utc),
+                "watermark": pa.array([row.watermark for row in found.rows], pa.int64()).cast(utc),
+                "state": pa.array([row.state for row in found.rows], pa.string()),
+                "holds_back": pa.array([row.holds_back for row in found.rows], pa.bool_()),
+                "explanation": pa.array([found.sentence] * len(found.rows), pa.string()),
+            }
+        )
+
+    def _explain_physical(self, report: StatementReport) -> pa.Table:
+        import pyarrow as pa
+
+        if report.plan is None:
+            raise UnsupportedError(
+                "UNSUPPORTED_STATEMENT",
+                "there is no query to explain",
+                hint="EXPLAIN PHYSICAL SELECT …",
+                span=report.span,
+            )
+        text = self._engine.physical_plan(report.plan)
+        return pa.table({"plan": pa.array(text.splitlines(), pa.string())})
+
+
+def _result(found: Answer) -> Result:
+    as_of: Mapping[str, tuple[int | None, int | None]] = found.as_of
+    return Result(found.table, {view: (batch, mark) for view, (batch, mark) in as_of.items() if batch is not None})
+
+
+def _job(row: Mapping[str, Any], engine: Engine) -> Job:
+    spec = engine.jobs[row["name"]].spec
+    return Job(
+        name=row["name"],
+        state=row["state"],
+        batch_id=row["batch_id"],
+        watermark=_time(row["watermark"]),
+        input_rows=row["input_rows"],
+        lag=row["lag"],
+        restarts=row["restarts"],
+        error=row["error"],
+        reads=tuple(dict.fromkeys(scan.relation for scan in spec.plan.scans)),
+        writes=spec.view or (spec.sink.name.text if spec.sink is not None else None),
+        bounded=spec.bounded,
+    )
+
+
+def _time(microseconds: int | None) -> datetime | None:
+    return None if microseconds is None else _EPOCH + timedelta(microseconds=microseconds)
+
+
+def _microseconds(moment: datetime | int | str) -> int:
+    """A number counts milliseconds; a text is ISO 8601; what has no zone is UTC."""
+    if isinstance(moment, bool):
+        raise TypeError("a time is a datetime, a text or a number of milliseconds")
+    if isinstance(moment, int):
+        return moment * 1000
+    found = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    found = in_utc(found)
+    return (found - _EPOCH) // timedelta(microseconds=1)
+
+
+def in_utc(moment: datetime) -> datetime:
+    """A time without a zone is one in UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

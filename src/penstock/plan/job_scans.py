@@ -1,0 +1,105 @@
+"""The scans of a job: every reading of a source under a name of its own, with the columns that are needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.errors import InternalError, NotYetError
+from penstock.frozen import frozen
+from penstock.plan.prune import columns_read, prune
+from penstock.plan.spark_blocks import origins, own_window_calls, relations, scans, selects
+from penstock.plan.trees import identifier
+
+if TYPE_CHECKING:
+    from penstock.plan.logical import LogicalPlan
+    from penstock.plan.nodes import Scan
+    from penstock.plan.relation import EventTime
+
+
+@frozen
+class ScanPlan:
+    """One reading of a source. `view` is the temporary view under which the job's text reads it.
+
+    `columns` are the declared columns that are needed, in declared order; none are for `SELECT COUNT(*)`. `event_time`
+    is there where a window stands over the scan: rows without it, or far ahead of it, are no rows for this job.
+    """
+
+    id: str  # the relation's name; `name#2`, … for further readings
+    view: str
+    relation: str
+    columns: tuple[str, ...]
+    event_time: EventTime | None
+
+
+@frozen
+class JobScans:
+    """The tree of a job, pruned and over its own views, and its scans."""
+
+    tree: exp.Query
+    scans: tuple[ScanPlan, ...]
+
+
+def job_scans(plan: LogicalPlan, tree: exp.Query) -> JobScans:
+    """Names the scans of a tree, which is changed in place."""
+    prune(tree)
+    times = _event_times(tree, plan)
+    read = _columns(tree)
+    known = {scan.relation: scan for scan in plan.scans()}
+    found: list[ScanPlan] = []
+    seen: dict[str, int] = {}
+    for table in scans(tree):
+        relation = table.name
+        seen[relation] = seen.get(relation, 0) + 1
+        view = f"__scan_{len(found)}"
+        columns = tuple(field.name for field in known[relation].fields if field.name in read[id(table)])
+        found.append(
+            ScanPlan(
+                id=relation if seen[relation] == 1 else f"{relation}#{seen[relation]}",
+                view=view,
+                relation=relation,
+                columns=columns,
+                event_time=times.get(id(table)),
+            )
+        )
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=identifier(relation)))
+        table.set("this", identifier(view))
+    return JobScans(tree, tuple(found))
+
+
+def _columns(tree: exp.Expr) -> dict[int, set[str]]:
+    """The columns that are read of each table."""
+    found: dict[int, set[str]] = {}
+    for select in selects(tree):
+        read = columns_read(select)
+        for alias, below in relations(select).items():
+            if isinstance(below, exp.Table):
+                found[id(below)] = read.get(alias, set())
+    return found
+
+
+def _event_times(tree: exp.Expr, plan: LogicalPlan) -> dict[int, EventTime]:
+    """The event time of each table that a window stands over."""
+    known = {scan.relation: scan for scan in plan.scans()}
+    found: dict[int, EventTime] = {}
+    for select in selects(tree):
+        for call in own_window_calls(select):
+            places = origins(select, call)
+            if not places:
+                raise InternalError("a window stands on a time of unknown origin")
+            for origin in places:
+                found[id(origin.table)] = _declared(known[origin.table.name], origin.column)
+    return found
+
+
+def _declared(scan: Scan, column: str) -> EventTime:
+    declared = scan.event_time
+    if declared is None or declared.column != column:
+        raise NotYetError(
+            "QUERY_NOT_YET",
+            f'a window over "{column}", which is not the event time of "{scan.relation}", in a job is not there yet',
+            hint=f"declare it: WATERMARK FOR {column}",
+        )
+    return declared

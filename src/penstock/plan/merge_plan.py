@@ -1,0 +1,83 @@
+"""A running aggregate that the view store keeps: what one batch is reduced to, and how the store merges it.
+
+Spark aggregates a batch by key to partial results, one row a key. The store keeps the partials of every key, merges
+those of a batch into them, and computes the columns of the view from keys and partials. Nothing is kept twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from penstock.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.types import SqlType
+
+MergeHow = Literal["sum", "count", "min", "max"]
+
+
+@frozen
+class MergeKey:
+    """A group key as the batch gives it and the store keeps it. None as type: the one that Spark finds."""
+
+    name: str
+    type: SqlType | None
+
+
+@frozen
+class Partial:
+    """A partial result of one group.
+
+    `how` tells the store to merge: `sum` adds and leaves NULLs out (NULL only while both are NULL), `count` adds and is
+    never NULL, `min` and `max` keep the smaller or larger one and leave NULLs out; NaN is the largest number. A sum
+    that no longer fits its type is an error, as it is in Spark.
+    """
+
+    name: str
+    type: SqlType | None
+    how: MergeHow
+
+
+@frozen
+class MergeColumn:
+    """A column of the view: a DuckDB expression over the names of keys and partials, cast to `type`."""
+
+    name: str
+    type: SqlType | None
+    expression: str
+
+
+@frozen
+class MergePlan:
+    """How a view is kept by the store.
+
+    A view without keys has one row, which is there from the first row of the input on. `keep` is the HAVING as a DuckDB
+    condition over keys and partials: a group is in the view while it is true, and keeps its partials in any case.
+    """
+
+    keys: tuple[MergeKey, ...]
+    partials: tuple[Partial, ...]
+    columns: tuple[MergeColumn, ...]
+    keep: str | None = None
+
+    def with_types(self, found: Mapping[str, SqlType]) -> MergePlan:
+        """The plan with the types that Spark found for the columns of a batch in the place of unknown ones."""
+        keys = tuple(key if key.type is not None else replace(key, type=found[key.name]) for key in self.keys)
+        partials = tuple(
+            part if part.type is not None else replace(part, type=found[part.name]) for part in self.partials
+        )
+        plain = _plain(keys, partials)
+        columns = tuple(
+            entry if entry.type is not None else replace(entry, type=plain.get(entry.expression))
+            for entry in self.columns
+        )
+        return MergePlan(keys, partials, columns, self.keep)
+
+
+def _plain(keys: tuple[MergeKey, ...], partials: tuple[Partial, ...]) -> dict[str, SqlType | None]:
+    """The types of expressions that are only a key or a partial."""
+    found = {f'"{key.name}"': key.type for key in keys}
+    return found | {f'"{part.name}"': part.type for part in partials}

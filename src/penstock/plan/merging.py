@@ -1,0 +1,170 @@
+"""Which running aggregates the view store can keep, and how: partial results of a batch that merge by key.
+
+COUNT, SUM, MIN, MAX and AVG merge, each with FILTER. What is computed from them above the aggregate must mean the same
+in Spark and in the store; where it might not, or an aggregate does not merge, Spark keeps the state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from penstock.frozen import frozen
+from penstock.plan.merge_plan import MergeColumn, MergeHow, MergeKey, MergePlan, Partial
+from penstock.plan.store_calls import MEAN
+from penstock.plan.store_terms import quoted
+from penstock.plan.store_text import store_expression
+from penstock.plan.trees import aggregate_text, aliased, call, column, number, select, type_of, typed
+from penstock.types import BIGINT, DOUBLE
+
+if TYPE_CHECKING:
+    from penstock.plan.relation import Field
+    from penstock.plan.running import Running
+    from penstock.types import SqlType
+
+BATCH_VIEW: Final = "__batch"  # the temporary view of one batch of the core
+_ORDERED: Final = frozenset(
+    {"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP",
+     "BINARY", "UTINYINT", "USMALLINT", "UINT", "UBIGINT"}
+)  # fmt: skip
+_LOGICAL: Final[dict[str, MergeHow]] = {
+    "bool_and": "min", "every": "min", "bool_or": "max", "any": "max", "some": "max",
+}  # fmt: skip
+
+
+class NotMergeableError(Exception):
+    """The view store cannot keep this aggregate; the message says why, for EXPLAIN."""
+
+
+@frozen
+class Merged:
+    """The rows that Spark makes for a batch (`core`), their aggregation (`batch`), and the store's part."""
+
+    core: exp.Select
+    batch: exp.Select
+    plan: MergePlan
+
+
+def merged(running: Running, fields: tuple[Field, ...]) -> Merged:
+    """A running aggregate as something to merge, or NotMergeableError."""
+    maker = _Maker()
+    for key in running.keys:
+        maker.add_key(key)
+    columns = tuple(
+        MergeColumn(field.name, field.type, maker.expression(item, field.name))
+        for (_, item), field in zip(running.items, fields, strict=True)
+    )
+    keep = maker.expression(running.keep, "HAVING") if running.keep is not None else None
+    if not maker.keys and not maker.partials:
+        raise NotMergeableError("there is nothing to merge")
+    return maker.finish(running, MergePlan(tuple(maker.keys), tuple(maker.partials), columns, keep))
+
+
+class _Maker:
+    """Gathers keys, arguments and partials while the expressions above the aggregate are read."""
+
+    def __init__(self) -> None:
+        self.keys: list[MergeKey] = []
+        self.partials: list[Partial] = []
+        self._key_trees: list[exp.Expr] = []
+        self._arguments: list[exp.Expr] = []
+        self._calls: list[exp.Expr] = []  # of the batch, one for each partial
+
+    def add_key(self, key: exp.Expr) -> None:
+        self._key_trees.append(key)
+        self.keys.append(MergeKey(f"__k{len(self.keys)}", type_of(key)))
+
+    def expression(self, tree: exp.Expr, name: str) -> str:
+        """The store's text of an expression above the aggregate."""
+        replaced = self._replaced(tree)
+        if isinstance(replaced, exp.Column) and not replaced.table:
+            return quoted(replaced.name)  # whatever its type is, the value stays what it is
+        text = store_expression(replaced)
+        if text is None:
+            raise NotMergeableError(f"{name} is computed in a way that only Spark knows")
+        return text
+
+    def _replaced(self, tree: exp.Expr) -> exp.Expr:
+        """The tree over keys and partials."""
+        for place, key in enumerate(self._key_trees):
+            if tree == key:
+                return typed(column(f"__k{place}"), type_of(key))
+        if aggregate_text(tree) is not None:
+            return self._aggregate(tree)
+        if isinstance(tree, exp.Column | exp.Subquery):
+            raise NotMergeableError("a subquery above the aggregate needs Spark")
+        made = tree.copy()
+        for name, value in tree.args.items():
+            if isinstance(value, exp.Expr):
+                made.set(name, self._replaced(value))
+            elif isinstance(value, list):
+                made.set(name, [self._replaced(part) if isinstance(part, exp.Expr) else part for part in value])
+        return made
+
+    def _aggregate(self, tree: exp.Expr) -> exp.Expr:
+        inner, condition = tree, None
+        if isinstance(tree, exp.Filter):
+            inner, condition = tree.this, tree.expression.this
+        name = inner.name.lower() if isinstance(inner, exp.Anonymous) else ""
+        arguments = inner.expressions if isinstance(inner, exp.Anonymous) else []
+        shown = aggregate_text(tree) or name
+        if len(arguments) != 1 or isinstance(arguments[0], exp.Distinct):
+            raise NotMergeableError(f"{shown} does not merge")
+        argument = arguments[0]
+        found = type_of(argument)
+        if name == "count":
+            value = number(1) if isinstance(argument, exp.Star) else argument
+            return self._partial("count", _filtered(value, condition), BIGINT)
+        if name == "count_if":
+            return self._partial("count", _filtered(number(1), _both(condition, argument)), BIGINT)
+        if name == "sum" and (found is None or found.numeric):
+            return self._partial("sum", _filtered(argument, condition), type_of(inner))
+        if name in ("avg", "mean") and found is not None and found.numeric and found.name not in ("DECIMAL", "UBIGINT"):
+            value = _filtered(argument, condition)
+            summed = value if found == DOUBLE else exp.Cast(this=value.copy(), to=exp.DataType.build("DOUBLE"))
+            parts = self._partial("sum", summed, DOUBLE), self._partial("count", value, BIGINT)
+            return typed(call(MEAN, *parts), DOUBLE)
+        if name in ("min", "max") and found is not None and found.name in _ORDERED:
+            return self._partial("min" if name == "min" else "max", _filtered(argument, condition), found)
+        if name in _LOGICAL and found is not None and found.name == "BOOLEAN":
+            return self._partial(_LOGICAL[name], _filtered(argument, condition), found)
+        raise NotMergeableError(f"{shown} does not merge")
+
+    def _partial(self, how: MergeHow, argument: exp.Expr, sql_type: SqlType | None) -> exp.Expr:
+        if argument not in self._arguments:
+            self._arguments.append(argument)
+        made = call(how, column(f"__a{self._arguments.index(argument)}"))
+        if made not in self._calls:
+            self.partials.append(Partial(f"__p{len(self._calls)}", sql_type, how))
+            self._calls.append(made)
+        return typed(column(f"__p{self._calls.index(made)}"), sql_type)
+
+    def finish(self, running: Running, plan: MergePlan) -> Merged:
+        rows = [aliased(key.copy(), f"__k{place}") for place, key in enumerate(self._key_trees)]
+        rows += [aliased(value.copy(), f"__a{place}") for place, value in enumerate(self._arguments)]
+        clauses = {name: running.block.args[name].copy() for name in ("from_", "where") if running.block.args.get(name)}
+        joins = [join.copy() for join in running.block.args.get("joins") or []]
+        core = exp.Select(expressions=rows, joins=joins, **clauses)
+        keys: list[exp.Expr] = [column(key.name) for key in plan.keys]
+        shown = keys + [aliased(made, part.name) for made, part in zip(self._calls, plan.partials, strict=True)]
+        source = exp.Table(this=column(BATCH_VIEW).this)
+        if keys:
+            batch = select(shown, source, group=exp.Group(expressions=[key.copy() for key in keys]))
+        else:
+            # without rows there is no group, as there is none for each key
+            some = exp.GT(this=call("count", exp.Star()), expression=number(0))
+            batch = select(shown, source, having=exp.Having(this=some))
+        return Merged(core, batch, plan)
+
+
+def _filtered(value: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
+    """The argument of an aggregate with FILTER: NULL, which no aggregate counts, where the condition does not hold."""
+    value = value.copy()
+    return value if condition is None else call("if", condition.copy(), value, exp.Null())
+
+
+def _both(condition: exp.Expr | None, other: exp.Expr) -> exp.Expr:
+    if condition is None:
+        return other
+    return exp.And(this=exp.Paren(this=condition.copy()), expression=exp.Paren(this=other.copy()))

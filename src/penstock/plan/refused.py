@@ -1,0 +1,147 @@
+"""What a continuous job does not run yet, told by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.errors import NotYetError
+from penstock.plan.nodes import (
+    Aggregate,
+    Deduplicate,
+    Filter,
+    Join,
+    Limit,
+    Node,
+    Output,
+    Project,
+    Rank,
+    Scan,
+    SetOperation,
+    Sort,
+    TopN,
+    Unnest,
+    Values,
+    WindowAssign,
+)
+from penstock.plan.relation import Mode
+from penstock.plan.spark_blocks import relations, scans, selects
+from penstock.sql.spans import span_of
+from penstock.sql.statements import Emit
+
+if TYPE_CHECKING:
+    from penstock.errors import Span
+    from penstock.plan.logical import LogicalPlan
+
+_RUNS = (
+    "today a job runs filters, projections, UNNEST, UNION ALL, TUMBLE, HOP and SESSION windows that close, "
+    "windows over those, and GROUP BY without a window"
+)
+_BOUNDED_HINT = "store the result without it as a materialized view, and add it when you read the view"
+
+
+def refuse(plan: LogicalPlan) -> None:
+    """Raises QUERY_NOT_YET where a job cannot run the plan."""
+    for node in plan.nodes():
+        _check(node, plan)
+    if not plan.scans():
+        raise _not_yet("a job over no stream is not there yet", "read a stream or a bounded table", None)
+    read = {id(table) for select in selects(plan.spark) for table in relations(select).values()}
+    for table in scans(plan.spark):
+        if id(table) not in read:
+            raise _not_yet(f'a subquery over "{table.name}" in a job is not there yet', _RUNS, span_of(table))
+    _check_running(plan.root, covered=False)
+
+
+def _check(node: Node, plan: LogicalPlan) -> None:
+    if isinstance(node, Scan):
+        _check_scan(node, plan.spark)
+    elif isinstance(node, Aggregate):
+        _check_aggregate(node, plan)
+    elif isinstance(node, WindowAssign) and node.window.kind == "CUMULATE":
+        raise _not_yet("CUMULATE windows in a job are not there yet", "use TUMBLE or HOP", None)
+    elif isinstance(node, Join):
+        word = "a join with a dimension or bounded table" if node.broadcast else f"a join ({node.kind}) of streams"
+        raise _not_yet(f"{word} in a job is not there yet", _RUNS, _place(plan.spark, exp.Join))
+    elif isinstance(node, SetOperation):
+        if node.operator != "UNION ALL":
+            raise _not_yet(f"{node.operator} in a job is not there yet", "UNION ALL keeps every row of both", None)
+    elif isinstance(node, Values):
+        raise _not_yet(
+            "rows that are written out cannot feed a job yet", "insert them into a stream: INSERT INTO", None
+        )
+    else:
+        _check_operator(node, plan.spark)
+
+
+def _check_operator(node: Node, tree: exp.Expr) -> None:
+    if isinstance(node, Sort | Limit):
+        word = "ORDER BY" if isinstance(node, Sort) else "LIMIT"
+        kind = exp.Order if isinstance(node, Sort) else exp.Limit
+        raise _not_yet(f"{word} in a job is not there yet", _BOUNDED_HINT, _place(tree, kind))
+    if isinstance(node, Deduplicate):
+        raise _not_yet("SELECT DISTINCT in a job is not there yet", "group by the columns in a window", None)
+    if isinstance(node, TopN):
+        raise _not_yet("the first rows of each window in a job are not there yet", _BOUNDED_HINT, None)
+    if isinstance(node, Rank):
+        raise _not_yet("OVER in a job is not there yet", _BOUNDED_HINT, _place(tree, exp.Window))
+    if not isinstance(node, Filter | Project | Unnest | WindowAssign | Output):
+        raise _not_yet(f"{node.label} in a job is not there yet", _RUNS, None)
+
+
+def _check_scan(node: Scan, tree: exp.Expr) -> None:
+    place = next((span_of(table) for table in scans(tree) if table.name == node.relation), None)
+    if node.kind not in ("stream", "table"):
+        if node.kind == "materialized view":
+            hint = f'build on what "{node.relation}" is built on: put its query in the place of its name'
+        else:
+            hint = "read a stream, or query it with a plain SELECT"
+        raise _not_yet(f'a job that reads {node.kind} "{node.relation}" is not there yet', hint, place)
+    if node.mode is not Mode.APPEND:
+        hint = "read the topic as an append-only stream, with a plain format"
+        raise _not_yet(f'a job that reads "{node.relation}", whose rows change, is not there yet', hint, place)
+
+
+def _check_aggregate(node: Aggregate, plan: LogicalPlan) -> None:
+    if node.window is not None:
+        if node.window.kind == "CUMULATE":
+            raise _not_yet("CUMULATE windows in a job are not there yet", "use TUMBLE or HOP", None)
+        if node.emit is Emit.CHANGES:
+            hint = "leave EMIT CHANGES out: each window is then emitted once, when it closes"
+            raise _not_yet("windows with EMIT CHANGES in a job are not there yet", hint, None)
+    elif node.grouping_sets:
+        hint = "add a window to the GROUP BY, or write one query for each set"
+        raise _not_yet("grouping sets without a window in a job are not there yet", hint, None)
+    elif plan.bounded and _distinct(plan.spark):
+        hint = "group by a window, or use APPROX_COUNT_DISTINCT"
+        raise _not_yet("distinct aggregates without a window in a job are not there yet", hint, None)
+
+
+def _distinct(tree: exp.Expr) -> bool:
+    return any(isinstance(node.parent, exp.Anonymous) for node in tree.find_all(exp.Distinct))
+
+
+def _check_running(node: Node, *, covered: bool) -> None:
+    """A running aggregate changes its rows: only projections and filters can stand above it."""
+    if isinstance(node, Aggregate) and node.window is None:
+        if covered:
+            hint = "give the inner aggregate a window, or store it as a view and query the view"
+            raise _not_yet("an operator over a running aggregate in a job is not there yet", hint, None)
+        covered = True
+    elif not isinstance(node, Output | Project | Filter):
+        covered = True
+    for inner in node.inputs:
+        _check_running(inner, covered=covered)
+
+
+def _place(tree: exp.Expr, kind: type[exp.Expr]) -> Span | None:
+    for found in tree.find_all(kind):
+        span = span_of(found)
+        if span is not None:
+            return span
+    return None
+
+
+def _not_yet(message: str, hint: str, span: Span | None) -> NotYetError:
+    return NotYetError("QUERY_NOT_YET", message, hint=hint, span=span)

@@ -1,0 +1,1 @@
+"""Jobs while they run: event time, states, checkpoints."""

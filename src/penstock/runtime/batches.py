@@ -1,0 +1,319 @@
+"""One batch of a job, from Spark's frame to the ledger.
+
+Spark calls `BatchCallback` with each batch. All that follows from the batch (rows, changes, late rows, dead letters,
+event time, offsets) is one transaction of the view store, with the number of the batch and a hash of its offsets. A
+batch that is already there is not taken a second time, so whatever is killed, a batch counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import Event, RLock
+from typing import TYPE_CHECKING
+
+from penstock.clock import Clock
+from penstock.connectors.registry import source_of
+from penstock.errors import RuntimeFailure
+from penstock.failpoints import hit
+from penstock.frozen import frozen
+from penstock.runtime.event_time import Seen
+from penstock.runtime.rereads import OffsetRange
+from penstock.spark.offset_log import BatchOffsets, read_offsets
+from penstock.stores.views import BatchCommit, PartitionOffset
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from penstock.runtime.event_time import EventTimeTracker
+    from penstock.runtime.job_spec import JobSpec
+    from penstock.runtime.rereads import Rereads
+    from penstock.runtime.targets import Target
+    from penstock.spark.checked_scan import CheckedScan
+    from penstock.spark.watermark_calls import QueryHandle
+    from penstock.stores.views import ViewStore
+
+_START_SECONDS = 60.0
+_SHOWN_BYTES = 200
+
+
+class StopRequested(Exception):
+    """The job is to stop: the batch that was about to begin is left to the next start."""
+
+
+@frozen
+class BatchDone:
+    """What a batch left behind."""
+
+    batch_id: int
+    watermark_ms: int  # under which Spark closed windows in this batch
+    positions: Mapping[str, Mapping[int, int]]  # by scan and partition, the next offset
+    input_rows: int
+    skipped: bool
+    ended: bool  # bounded input is read to its end, and all that follows from it is in the ledger
+
+
+class BatchCallback:
+    """What Spark calls with each batch of one run of a job."""
+
+    def __init__(
+        self,
+        *,
+        spec: JobSpec,
+        checkpoint: Path,
+        store: ViewStore,
+        tracker: EventTimeTracker,
+        scans: Sequence[CheckedScan],
+        target: Target,
+        rereads: Rereads,
+        clock: Clock,
+        on_done: Callable[[BatchDone], None],
+    ) -> None:
+        self._spec = spec
+        self._checkpoint = checkpoint
+        self._store = store
+        self._tracker = tracker
+        self._scans = scans
+        self._target = target
+        self._rereads = rereads
+        self._clock = clock
+        self._on_done = on_done
+        self._handle: QueryHandle | None = None
+        self._ready = Event()
+        self.closing = Event()
+        self.busy = RLock()  # held while a batch is worked on, and by whoever moves time between batches
+        self.error: BaseException | None = None
+
+    def use(self, handle: QueryHandle) -> None:
+        """The query has been started."""
+        self._handle = handle
+        self._ready.set()
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """Take one batch."""
+        with self.busy:
+            if self.closing.is_set():
+                raise StopRequested
+            try:
+                self._take(frame, batch_id)
+            except BaseException as error:
+                self.error = error
+                raise
+
+    def _take(self, frame: DataFrame, batch_id: int) -> None:
+        hit("batch.entry")
+        started_us = self._clock.now_us()
+        if not self._ready.wait(_START_SECONDS) or self._handle is None:
+            raise RuntimeFailure("SPARK_FAILED", f"the query of job {self._spec.name} did not start")
+        logged = read_offsets(self._checkpoint, batch_id)
+        before = read_offsets(self._checkpoint, batch_id - 1) if batch_id > 0 else None
+        entry = self._store.ledger(self._spec.name)
+        if entry is not None and entry.batch_id == batch_id:
+            self._take_again(frame, logged, entry.offsets_hash)
+        else:
+            self._take_first(frame, batch_id, logged, before, started_us)
+        self._set_watermark(logged)
+        hit("batch.exit")
+
+    def _take_again(self, frame: DataFrame, logged: BatchOffsets, known_hash: str) -> None:
+        """The batch is in the ledger; Spark only has to bring its own state to where it was."""
+        if known_hash != logged.hash:
+            raise RuntimeFailure(
+                "CHECKPOINT_DAMAGED",
+                f"batch {logged.batch_id} of job {self._spec.name} has other offsets than the batch of this number "
+                "that its view holds",
+                hint="restore the checkpoint directory and views.duckdb from the same moment, or drop the view and "
+                "create it again",
+            )
+        frame.write.format("noop").mode("overwrite").save()
+        self._on_done(self._done(logged, 0, skipped=True))
+
+    def _take_first(
+        self, frame: DataFrame, batch_id: int, logged: BatchOffsets, before: BatchOffsets | None, started_us: int
+    ) -> None:
+        assert self._handle is not None
+        rows = self._target.take(frame, batch_id)
+        hit("batch.after_action")
+        ranges = [
+            OffsetRange(before.sources[place] if before is not None else None, logged.sources[place])
+            for place in range(len(self._scans))
+        ]
+        observed = self._seen()
+        counts = self._observe(ranges, observed, logged)
+        if self._spec.bounded and self._all_read(self._all_positions(logged)):
+            self._tracker.drain(self._spec.closing_us)
+        dead = self._dead_letters(ranges, observed, logged)
+        late, partly = self._late_rows(ranges, observed, logged, before)
+        self._target.write(rows, batch_id)
+        input_rows = sum(sum(each.values()) for each in counts)
+        counters = {"input_rows": float(input_rows)}
+        if rows is not None:
+            counters["output_rows"] = float(rows.num_rows)
+        if dead is not None:
+            counters["dead_letters"] = float(dead.num_rows)
+        if late is not None:
+            counters["late_rows"] = float(late.num_rows)
+        if partly:
+            counters["partly_late_rows"] = float(partly)
+        result = self._store.commit(
+            BatchCommit(
+                job=self._spec.name,
+                batch_id=batch_id,
+                offsets_hash=logged.hash,
+                watermark_us=self._tracker.watermark_us,
+                tracker=self._tracker.to_json(),
+                view=self._target.view,
+                rows=rows if self._target.view is not None else None,
+                late=late if self._spec.late == "keep" else None,
+                dead=dead,
+                offsets=self._partition_offsets(logged),
+                counters=counters,
+                input_rows=input_rows,
+                started_at_us=started_us,
+            ),
+            at=hit,
+        )
+        self._target.deliver(rows, result)
+        self._on_done(self._done(logged, input_rows, skipped=False))
+
+    def _set_watermark(self, logged: BatchOffsets) -> None:
+        hit("watermark.before_set")
+        reached = self._tracker.watermark_us
+        if self._spec.plan.uses_event_time and reached is not None and reached // 1000 > logged.watermark_ms:
+            assert self._handle is not None
+            self._handle.set_inside(reached // 1000)
+
+    # event time
+
+    def _seen(self) -> list[Mapping[str, object]]:
+        """What Spark observed of each scan."""
+        if not any(scan.checked or scan.tracked for scan in self._scans):
+            return [{} for _ in self._scans]
+        assert self._handle is not None
+        found = self._handle.observed()
+        return [found.get(scan.observation, {}) for scan in self._scans]
+
+    def _observe(
+        self, ranges: Sequence[OffsetRange], observed: Sequence[Mapping[str, object]], logged: BatchOffsets
+    ) -> list[dict[int, int]]:
+        """Feed the tracker; returns how many rows each partition of each scan had."""
+        seen: dict[str, Seen] = {}
+        ended: list[str] = []
+        counts: list[dict[int, int]] = []
+        for scan, span, found in zip(self._scans, ranges, observed, strict=True):
+            source = source_of(scan.definition.options.connector)
+            upto = source.positions(span.end) if span.end is not None else {}
+            since = source.positions(span.start) if span.start is not None else scan.request.first or {}
+            rows = {partition: end - since.get(partition, 0) for partition, end in upto.items()}
+            counts.append(rows)
+            if not scan.tracked:
+                continue
+            latest = source.latest(scan.request, span.end)
+            waiting = [partition for partition, end in latest.items() if end > upto.get(partition, 0)]
+            maxima = {partition: _number(found.get(f"max{partition}")) for partition in range(scan.partitions)}
+            seen[scan.scan.id] = Seen(maxima, rows, waiting)
+            if self._read_to_its_end(scan, upto):
+                ended.append(scan.scan.id)
+        self._tracker.observe_batch(seen, logged.timestamp_ms * 1000)
+        for scan_id in ended:
+            self._tracker.end(scan_id)
+        return counts
+
+    def _read_to_its_end(self, scan: CheckedScan, positions: Mapping[int, int]) -> bool:
+        final = source_of(scan.definition.options.connector).end(scan.request)
+        return final is not None and all(positions.get(partition, 0) >= end for partition, end in final.items())
+
+    def _all_read(self, positions: Mapping[str, Mapping[int, int]]) -> bool:
+        return all(self._read_to_its_end(scan, positions.get(scan.scan.id, {})) for scan in self._scans)
+
+    def _late_rows(
+        self,
+        ranges: Sequence[OffsetRange],
+        observed: Sequence[Mapping[str, object]],
+        logged: BatchOffsets,
+        before: BatchOffsets | None,
+    ) -> tuple[pa.Table | None, int]:
+        """The rows of the batch whose windows were closed when it began, and how many missed some of theirs."""
+        if before is None or not self._spec.plan.uses_event_time or self._spec.plan.late is None:
+            return None, 0
+        times = [_number(seen.get("min")) for seen in observed]
+        if not any(time is not None and time < before.watermark_ms * 1000 for time in times):
+            return None, 0
+        assert self._handle is not None
+        if self._handle.dropped_rows() == 0:
+            return None, 0
+        found = self._rereads.late(ranges, before.watermark_ms, logged.timestamp_ms)
+        if found.rows.num_rows and self._spec.late == "fail":
+            first = found.rows.slice(0, 1).to_pylist()[0]
+            raise RuntimeFailure(
+                "LATE_ROW",
+                f'a row of stream "{first["stream"]}" (partition {first["partition"]}, offset {first["offset"]}) came '
+                "after its window had closed",
+                hint="allow a longer delay in the WATERMARK clause, or set late = 'keep'",
+            )
+        return self._with_watermark(found.rows, before.watermark_ms), found.partly
+
+    def _with_watermark(self, rows: pa.Table, watermark_ms: int) -> pa.Table:
+        """The rows with the watermark they came behind, and by how much."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        utc = pa.timestamp("us", tz="UTC")
+        times = rows.column("event_time").cast(utc)
+        watermark = pa.array([watermark_ms * 1000] * rows.num_rows, pa.int64()).cast(utc)
+        lateness = pc.subtract(watermark, times)
+        place = rows.column_names.index("event_time")
+        rows = rows.set_column(place, "event_time", times)
+        rows = rows.add_column(place + 1, "watermark", watermark)
+        return rows.add_column(place + 2, "lateness", lateness)
+
+    def _dead_letters(
+        self, ranges: Sequence[OffsetRange], observed: Sequence[Mapping[str, object]], logged: BatchOffsets
+    ) -> pa.Table | None:
+        bad = [_number(seen.get("bad")) or 0 for seen in observed]
+        if not any(bad):
+            return None
+        found = self._rereads.dead(ranges, bad, logged.timestamp_ms)
+        for scan, count in zip(self._scans, bad, strict=True):
+            if count and scan.policy == "fail" and found is not None:
+                first = next(row for row in found.to_pylist() if row["stream"] == scan.scan.relation)
+                raise RuntimeFailure(
+                    "BAD_RECORD",
+                    f'a record of stream "{first["stream"]}" (partition {first["partition"]}, offset '
+                    f"{first['offset']}) cannot be read: {first['error']}",
+                    hint="mend the producer, or set bad_data = 'dead_letter' to go on without such records",
+                )
+        return found
+
+    # what is recorded
+
+    def _partition_offsets(self, logged: BatchOffsets) -> tuple[PartitionOffset, ...]:
+        found: list[PartitionOffset] = []
+        for scan, end in zip(self._scans, logged.sources, strict=True):
+            if end is None:
+                continue
+            for partition, following in sorted(self._positions(scan, end).items()):
+                found.append(PartitionOffset(scan.scan.id, partition, following - 1, logged.timestamp_ms * 1000))
+        return tuple(found)
+
+    def _positions(self, scan: CheckedScan, offset: str) -> Mapping[int, int]:
+        return source_of(scan.definition.options.connector).positions(offset)
+
+    def _all_positions(self, logged: BatchOffsets) -> dict[str, Mapping[int, int]]:
+        return {
+            scan.scan.id: self._positions(scan, end)
+            for scan, end in zip(self._scans, logged.sources, strict=True)
+            if end is not None
+        }
+
+    def _done(self, logged: BatchOffsets, input_rows: int, *, skipped: bool) -> BatchDone:
+        positions = self._all_positions(logged)
+        reached = self._tracker.watermark_us
+        closed = not self._spec.plan.uses_event_time or reached is None or reached // 1000 <= logged.watermark_ms
+        ended = closed and self._spec.bounded and self._all_read(positions)
+        return BatchDone(logged.batch_id, logged.watermark_ms, positions, input_rows, skipped, ended)
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None

@@ -1,0 +1,478 @@
+"""The engine: one open state directory, its catalog, and the jobs that run in it.
+
+It does what analysed statements ask for and nothing else: texts are parsed and answered by the interfaces above, plans
+are made below. One change of the catalog at a time; reading needs no turn.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.catalog.changes import Change, PutObject, changes_between
+from penstock.catalog.model import (
+    MaterializedViewDefinition,
+    SinkDefinition,
+    SourceDefinition,
+)
+from penstock.clock import SystemClock
+from penstock.connectors.registry import sink_of, source_of
+from penstock.connectors.source import ScanRequest
+from penstock.errors import NotYetError, PenstockError, ResolutionError, RuntimeFailure
+from penstock.failpoints import hit
+from penstock.options.resolved import show
+from penstock.options.settings import default_settings
+from penstock.runtime.home import Home
+from penstock.runtime.job import Job
+from penstock.runtime.job_spec import JobSpec
+from penstock.runtime.physical import physical_plan
+from penstock.runtime.runs import check_fingerprint, make_run, nudge_file
+from penstock.runtime.sinks import sink_target
+from penstock.runtime.states import JobState
+from penstock.runtime.supervisor import Supervisor
+from penstock.runtime.system_rows import system_table
+from penstock.runtime.targets import Target, ViewTarget
+from penstock.spark.session import stop_session
+from penstock.sql.statements import Name
+from penstock.stores.load_catalog import load_session, typed_settings
+from penstock.stores.views import JobTransition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.catalog.model import Definition
+    from penstock.clock import Clock
+    from penstock.plan.logical import LogicalPlan
+    from penstock.plan.session import Session
+    from penstock.runtime.run import Run
+    from penstock.types import SqlType
+
+_LOG: Final = logging.getLogger(__name__)
+_START_SECONDS: Final = 180.0
+# Errors of the data, not of the query: the view is there, its job has failed.
+_DATA_ERRORS: Final = frozenset({"BAD_RECORD", "LATE_ROW", "SOURCE_DATA_LOST"})
+
+
+class Engine:
+    """An open database. Making one opens the state directory and starts the jobs that ran when it was closed."""
+
+    def __init__(self, state_path: Path, settings: Mapping[str, object], clock: Clock | None = None) -> None:
+        self.clock = clock or SystemClock()
+        self.home = Home(state_path, settings)
+        self.turn = RLock()  # one statement that changes something at a time
+        self.jobs: dict[str, Job] = {}
+        self._watched: list[Job] = []  # jobs of queries that nobody keeps
+        self.catalog_tables: dict[str, Callable[[Session], pa.Table]] = {}  # system tables that tell of the catalog
+        self.closed = False
+        self._supervisor = Supervisor(self._all_jobs, self.clock, self._upkeep)
+        try:
+            loaded = load_session(self.home.catalog)
+            self.session: Session = replace(loaded, settings={**loaded.settings, **settings})
+            self._object_settings = {item.key: typed_settings(item.settings) for item in self.home.catalog.objects()}
+            self.notices: list[str] = list(self.home.catalog.concerns)
+            self._open_relations()
+            self._open_jobs()
+        except BaseException:
+            self.home.close()
+            raise
+        _open_engines.add(self)
+        self._supervisor.start()
+
+    def close(self) -> None:
+        """End every job at a batch boundary; those that run now are started again at the next opening."""
+        with self.turn:
+            if self.closed:
+                return
+            self.closed = True
+            self._supervisor.close()
+            for job in self._all_jobs():
+                job.close()
+            self.home.close()
+            _open_engines.discard(self)
+
+    def check_open(self) -> None:
+        """Refuses work on a closed database."""
+        if self.closed:
+            raise RuntimeFailure(
+                "DATABASE_CLOSED", "the database is closed", hint="open it again with penstock.connect"
+            )
+
+    def _all_jobs(self) -> list[Job]:
+        return [*self.jobs.values(), *self._watched]
+
+    def watch(self, job: Job) -> None:
+        """Look after the job of a query that nobody keeps."""
+        self._watched.append(job)
+
+    def unwatch(self, job: Job) -> None:
+        with suppress(ValueError):
+            self._watched.remove(job)
+
+    def run_ended(self, job: Job, run: Run) -> None:
+        """The query of a job has ended."""
+        self._supervisor.ended(job, run)
+
+    def system_table(self, name: str) -> pa.Table:
+        """A system table as it is now."""
+        return system_table(self, name)
+
+    def view_name(self, name: str) -> str:
+        """The materialized view of this name, in any case of letters."""
+        found = self.session.catalog.get(Name(name))
+        if not isinstance(found, MaterializedViewDefinition):
+            raise ResolutionError(
+                "WRONG_OBJECT_KIND",
+                f'"{found.name}" is a {found.kind}, and only a materialized view has changes to subscribe to',
+                hint=f"CREATE MATERIALIZED VIEW … AS SELECT * FROM {found.name}",
+            )
+        return found.name.text
+
+    def check_job(self, name: str) -> None:
+        """Raises the error of a failed job."""
+        job = self.jobs.get(name)
+        if job is not None and job.state is JobState.FAILED:
+            raise job.failure()
+
+    def open_windows(self, job: Job) -> list[int]:
+        """The starts of the windows that a job keeps open."""
+        return sorted({row["window_start"] for row in self.window_state(job)})
+
+    def window_state(self, job: Job) -> list[dict[str, Any]]:
+        """The live windows of a job, from Spark's state."""
+        return []
+
+    def physical_plan(self, plan: LogicalPlan) -> str:
+        """Spark's plan of a query, as far as it is known before it runs."""
+        return physical_plan(self, plan)
+
+    # opening
+
+    def _open_relations(self) -> None:
+        for definition in self.session.catalog.ordered():
+            self._prepare(definition)
+        for name in self.home.topics.names():
+            self.notices += self.home.topics.open(name).repaired
+
+    def _open_jobs(self) -> None:
+        """Make the jobs of the catalog and of stored INSERTs; those that ran before run again."""
+        from penstock.runtime.job_statements import insert_spec, sink_spec, view_spec
+
+        kept: set[str] = set()
+        for definition in self.session.catalog.ordered():
+            if isinstance(definition, MaterializedViewDefinition):
+                kept.add(definition.name.text)
+                self._open_job(view_spec(self, definition))
+            elif isinstance(definition, SinkDefinition) and definition.query is not None:
+                kept.add(definition.name.text)
+                self._open_job(sink_spec(self, definition))
+        for name in self.home.views.job_names():
+            if name in kept:
+                continue
+            statement = self.home.views.job_facts(name).get("statement")
+            if statement is None:
+                self._forget_job(name, None)  # dropped, and killed before its files were gone
+            else:
+                self._open_job(insert_spec(self, str(statement)))
+
+    def _open_job(self, spec: JobSpec) -> None:
+        facts = self.home.views.job_facts(spec.name)
+        job = self._new_job(spec)
+        self.session = self.session.with_job(spec.name)
+        state = facts.get("state", "starting")
+        job.restarts = int(facts.get("restarts", 0))
+        nudges = nudge_file(job.checkpoint)
+        job.run_number = int(facts.get("run", 0)) + (nudges.stat().st_size if nudges.exists() else 0)
+        if state in ("paused", "stopped", "failed"):
+            job.state = JobState(state)
+            if state == "failed":
+                job.error = RuntimeFailure("JOB_FAILED", str(facts.get("error") or "it failed before"))
+        else:
+            self._supervisor.start_soon(job)
+
+    def session_of(self, definition: Definition) -> Session:
+        """The session with the settings that were in force when an object was created."""
+        settings = self._object_settings.get(definition.object_key)
+        return self.session if settings is None else replace(self.session, settings=settings)
+
+    # the catalog
+
+    def put_catalog(self, session: Session) -> None:
+        """Make a session that a statement led to the one in force, on disk first."""
+        changes = changes_between(self.session.catalog, session.catalog, self._setting_texts())
+        if changes:
+            hit("catalog.before_write")
+            self.home.catalog.apply(changes)
+            hit("catalog.after_write")
+        self.session = session
+        for change in changes:
+            self._prepare_put(change)
+
+    def _prepare_put(self, change: Change) -> None:
+        if isinstance(change, PutObject):
+            self._prepare(change.definition)
+
+    def _prepare(self, definition: Definition) -> None:
+        """Make ready what a relation needs outside the catalog, such as its embedded topic."""
+        with suppress(NotYetError):  # a relation of a connector that is not there yet can be declared
+            if isinstance(definition, SourceDefinition):
+                source_of(definition.options.connector).prepare(definition, self.home.path, self.home.topics)
+            elif isinstance(definition, SinkDefinition) and definition.columns:
+                sink_of(definition.options.connector).prepare(definition, self.home.path, self.home.topics)
+
+    def _setting_texts(self) -> dict[str, str]:
+        """The settings that are not at their defaults, as they are kept with an object."""
+        defaults = default_settings()
+        return {
+            key: show(value)
+            for key, value in self.session.settings.items()
+            if value is not None and value != defaults.get(key)
+        }
+
+    def drop(self, session: Session) -> None:
+        """Take out of the catalog what a DROP took out of its session, with jobs, rows and files."""
+        gone = [item for item in self.session.catalog.ordered() if item.object_key not in session.catalog]
+        for item in reversed(gone):
+            if isinstance(item, SourceDefinition):
+                readers = [job.name for job in self.jobs.values() if job.spec.reads(item.name.text)]
+                inserts = [name for name in readers if self.jobs[name].spec.kind == "insert"]
+                for name in inserts:
+                    self.drop_job(name)
+            if item.name.text in self.jobs:
+                self._stop_quietly(self.jobs[item.name.text])
+        self.put_catalog(session)
+        for item in reversed(gone):
+            name = item.name.text
+            if isinstance(item, MaterializedViewDefinition | SinkDefinition):
+                self._forget_job(name, name if isinstance(item, MaterializedViewDefinition) else None)
+            if isinstance(item, SourceDefinition) and not self._shared_topic(item):
+                with suppress(NotYetError):
+                    source_of(item.options.connector).forget(item, self.home.path, self.home.topics)
+
+    def _shared_topic(self, gone: SourceDefinition) -> bool:
+        """Whether another relation still stands on the same topic."""
+        topic = str(gone.options.values.get("topic") or gone.name.text)
+        return any(
+            isinstance(other, SourceDefinition | SinkDefinition)
+            and other.options.connector == gone.options.connector
+            and str(other.options.values.get("topic") or other.name.text) == topic
+            for other in self.session.catalog
+        )
+
+    # jobs
+
+    def start_job(self, spec: JobSpec, *, statement: str | None = None) -> Job:
+        """Start a new job and wait until it runs; one that cannot is taken back, with its error."""
+        job = self._new_job(spec, statement=statement)
+        self.session = self.session.with_job(spec.name)
+        try:
+            job.start()
+            job.wait_first_batch(_START_SECONDS)
+        except (PenstockError, TimeoutError):
+            if job.error is not None and job.error.condition in _DATA_ERRORS:
+                return job
+            if job.state is JobState.STOPPED:  # a bounded input that ended at once
+                return job
+            error = job.error
+            self._stop_quietly(job)
+            self._forget_job(spec.name, spec.view)
+            if error is not None:
+                raise error from None
+            raise
+        return job
+
+    def _new_job(self, spec: JobSpec, *, statement: str | None = None) -> Job:
+        views = self.home.views
+        facts = views.job_facts(spec.name)
+        check_fingerprint(spec, facts.get("fingerprint"))
+        if not facts:
+            views.save_job(
+                spec.name,
+                fingerprint=spec.plan.state,
+                first={
+                    scan: {str(partition): offset for partition, offset in positions.items()}
+                    for scan, positions in self.start_positions(spec).items()
+                },
+                statement=statement,
+                state="starting",
+                created_at_us=self.clock.now_us(),
+            )
+        job = Job(
+            spec,
+            views,
+            self.clock,
+            self._make_run,
+            self.home.checkpoint(spec.name),
+            on_change=self._job_changed,
+        )
+        self.jobs[spec.name] = job
+        return job
+
+    def start_positions(self, spec: JobSpec) -> dict[str, dict[int, int]]:
+        """Where scans begin that do not begin at the oldest row, as of now."""
+        found: dict[str, dict[int, int]] = {}
+        for scan, definition in zip(spec.plan.scans, spec.sources, strict=True):
+            if definition.options.values.get("start") != "latest":
+                continue
+            request = ScanRequest(scan.id, definition, (), self.home.path, 0, spec.name)
+            found[scan.id] = dict(source_of(definition.options.connector).latest(request))
+        return found
+
+    def _make_run(self, job: Job, run_number: int) -> Run:
+        facts = self.home.views.job_facts(job.name)
+        self.home.views.save_job(job.name, run=run_number)
+        first = {
+            scan: {int(partition): int(offset) for partition, offset in positions.items()}
+            for scan, positions in (facts.get("first") or {}).items()
+        }
+        return make_run(
+            job.spec,
+            spark=self.home.spark(),
+            store=self.home.views,
+            checkpoint=job.checkpoint,
+            state_path=self.home.path,
+            run_number=run_number,
+            first=first,
+            target=lambda types: self._target(job.spec, types),
+            clock=self.clock,
+            on_done=job.batch_done,
+            on_end=lambda run: self.run_ended(job, run),
+        )
+
+    def _target(self, spec: JobSpec, types: Mapping[str, SqlType]) -> Target:
+        if spec.view is not None:
+            return ViewTarget(spec.view, spec.plan)
+        return sink_target(spec, self.home, types)
+
+    def _job_changed(self, job: Job, before: JobState, after: JobState, reason: str) -> None:
+        """Keep every change of state, so that the next opening goes on from it."""
+        views = self.home.views
+        error = f"[{job.error.condition}] {job.error.message}" if job.error is not None else None
+        views.add_transition(JobTransition(job.name, self.clock.now_us(), before.value, after.value, reason))
+        views.save_job(job.name, state=after.value, error=error, restarts=job.restarts, started_at_us=job.started_at_us)
+
+    def find_job(self, name: str) -> Job:
+        """The job of this name, in any case of letters."""
+        self.check_open()
+        for found in self.jobs.values():
+            if found.name.casefold() == name.casefold():
+                return found
+        raise ResolutionError("UNKNOWN_JOB", f'there is no job "{name}"', hint="SHOW JOBS lists them")
+
+    def _stop_quietly(self, job: Job) -> None:
+        with suppress(PenstockError):
+            if job.state is not JobState.STOPPED:
+                job.stop(JobState.STOPPED, "dropped")
+        job.close()
+
+    def _forget_job(self, name: str, view: str | None) -> None:
+        self.jobs.pop(name, None)
+        self.session = replace(self.session, jobs=self.session.jobs - {name})
+        if view is not None:
+            self.home.views.drop_view(view)
+        self.home.views.forget_job(name)
+        self.home.forget(name)
+
+    def drop_job(self, name: str) -> None:
+        """End a job of an INSERT and forget it."""
+        job = self.find_job(name)
+        self._stop_quietly(job)
+        self._forget_job(job.name, job.spec.view)
+
+    # what users ask of jobs
+
+    def pause(self, name: str) -> None:
+        self.find_job(name).stop(JobState.PAUSED, "PAUSE JOB")
+
+    def stop(self, name: str) -> None:
+        self.find_job(name).stop(JobState.STOPPED, "STOP JOB")
+
+    def resume(self, name: str) -> None:
+        """Start a job that is paused, stopped or failed, and wait until it runs."""
+        job = self.find_job(name)
+        job.start("RESUME JOB")
+        job.wait_first_batch(_START_SECONDS)
+
+    def restart(self, name: str) -> None:
+        """Stop a job at a batch boundary and start it again."""
+        job = self.find_job(name)
+        if job.state.active:
+            job.stop(JobState.STOPPED, "RESTART JOB")
+        job.start("RESTART JOB")
+        job.wait_first_batch(_START_SECONDS)
+
+    def settle(self, timeout: float) -> None:
+        """Wait until every running job has committed the input there is now, and closed the windows it ends."""
+        self.check_open()
+        deadline = self.clock.monotonic() + timeout
+        for job in tuple(self.jobs.values()):
+            if job.state in (JobState.PAUSED, JobState.STOPPED):
+                continue
+            self._settle(job, max(0.0, deadline - self.clock.monotonic()))
+
+    def _settle(self, job: Job, timeout: float) -> None:
+        deadline = self.clock.monotonic() + timeout
+        try:
+            job.wait(lambda: job.run is not None and job.last is not None, timeout, "starting")
+            job.wait_reached(job.current_positions(), max(0.001, deadline - self.clock.monotonic()))
+        except RuntimeFailure as error:
+            if error.condition != "JOB_STATE" or job.state is not JobState.STOPPED:
+                raise
+            # A bounded input has ended meanwhile: everything is committed.
+
+    def drain(self, name: str, timeout: float) -> None:
+        """Read what is there, close every open window, commit and stop."""
+        self.drain_job(self.find_job(name), timeout)
+
+    def drain_job(self, job: Job, timeout: float) -> None:
+        """Drain one job."""
+        deadline = self.clock.monotonic() + timeout
+        with job.control:
+            self._settle(job, timeout)
+            if job.state is JobState.STOPPED:
+                return
+            job.move(JobState.DRAINING, "drain")
+            job.move_time(lambda tracker: tracker.drain(job.spec.closing_us))
+            try:
+                job.wait(job.settled, max(0.001, deadline - self.clock.monotonic()), "closing its windows")
+            except TimeoutError:
+                job.stop(JobState.STOPPED, "drain took too long")
+                raise
+            job.stop(JobState.STOPPED, "drained")
+
+    def advance_watermark(self, stream: str, timestamp_us: int, timeout: float = 60.0) -> None:
+        """Say that nothing older comes in a stream, to every job that reads it; returns after a batch ran under it."""
+        self.check_open()
+        for job in tuple(self.jobs.values()):
+            if not job.spec.reads(stream) or job.state in (JobState.PAUSED, JobState.STOPPED, JobState.FAILED):
+                continue
+            job.wait_first_batch(timeout)
+            ids = [scan.id for scan in job.spec.plan.scans if scan.relation == stream and scan.event_time is not None]
+            if not ids:
+                continue
+            job.move_time(lambda tracker, ids=ids: tracker.advance(ids, timestamp_us))  # type: ignore[misc]
+            job.wait(job.settled, timeout, "a batch under the new watermark")
+
+    def _upkeep(self) -> None:
+        self.home.views.maintain()
+        now = self.clock.now_us()
+        for name in self.home.topics.names():
+            self.home.topics.open(name).apply_retention(now)
+
+
+def _close_all() -> None:
+    """At the end of a program that forgot to: jobs end at a batch boundary, and then Spark ends."""
+    for engine in tuple(_open_engines):
+        with suppress(Exception):
+            engine.close()
+    with suppress(Exception):
+        stop_session()
+
+
+_open_engines: set[Engine] = set()
+atexit.register(_close_all)

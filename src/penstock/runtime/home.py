@@ -1,0 +1,82 @@
+"""The state directory while it is open: the lock, the catalog, the topics, the views, Spark."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from penstock.spark.session import SparkSettings, shared_session
+from penstock.stores.catalog_store import CatalogStore
+from penstock.stores.owner_lock import OwnerLock
+from penstock.stores.topics import TopicStore
+from penstock.stores.views import ViewStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+_DEFAULT_MEMORY = 2 * 1024**3
+
+
+class Home:
+    """Everything that lives under one state path. Opening it takes the lock before anything is read or written."""
+
+    def __init__(self, state_path: Path, settings: Mapping[str, object]) -> None:
+        self.path = state_path.absolute()
+        self._settings = settings
+        self._spark_lock = RLock()
+        self._spark: SparkSession | None = None
+        self.lock = OwnerLock(self.path)
+        try:
+            self.catalog = CatalogStore.open(self.path)
+            self.topics = TopicStore(self.path / "topics")
+            self.views = ViewStore.open(self.path)
+        except BaseException:
+            self.lock.close()
+            raise
+        shutil.rmtree(self.ephemeral, ignore_errors=True)  # what a killed process left behind
+
+    @property
+    def ephemeral(self) -> Path:
+        """Where queries that nobody keeps put their checkpoints."""
+        return self.path / "ephemeral"
+
+    def checkpoint(self, job: str) -> Path:
+        """Where Spark keeps the progress and the state of a job."""
+        return self.path / "jobs" / quote(job, safe="") / "checkpoint"
+
+    def forget(self, job: str) -> None:
+        """Remove the files of a job."""
+        shutil.rmtree(self.checkpoint(job).parent, ignore_errors=True)
+
+    def spark(self) -> SparkSession:
+        """Spark's session, started when it is first needed."""
+        with self._spark_lock:
+            if self._spark is None:
+                memory = self._settings.get("driver_memory")
+                parallelism = self._settings.get("parallelism")
+                self._spark = shared_session(
+                    SparkSettings(
+                        log_directory=self.path / "logs",
+                        driver_memory_bytes=memory if isinstance(memory, int) else _DEFAULT_MEMORY,
+                        parallelism=parallelism if isinstance(parallelism, int) else None,
+                    )
+                )
+            return self._spark
+
+    @property
+    def spark_started(self) -> bool:
+        return self._spark is not None
+
+    def close(self) -> None:
+        """Let go of everything; the Spark session stays, it belongs to the process."""
+        for part in (self.views, self.topics, self.catalog):
+            with suppress(Exception):
+                part.close()
+        shutil.rmtree(self.ephemeral, ignore_errors=True)
+        self.lock.close()

@@ -1,0 +1,136 @@
+"""Rows that are written once: INSERT … VALUES, INSERT … SELECT over what is there, and `append`."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.catalog.define import as_sink
+from penstock.catalog.model import SinkDefinition, SourceDefinition
+from penstock.connectors.metadata_columns import topic_name
+from penstock.errors import InternalError, ResolutionError, RuntimeFailure
+from penstock.formats import encode_rows
+from penstock.runtime.queries import answer
+from penstock.runtime.sinks import fitted, write_once
+from penstock.sql.statements import Name
+from penstock.stores.topics.partition_choice import choose_partitions
+from penstock.stores.topics.rows import rows_to_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.plan.logical import LogicalPlan
+    from penstock.runtime.engine import Engine
+    from penstock.sql.statements import Insert
+    from penstock.stores.topics import Appended, Topic
+
+_turn: Final = itertools.count()
+
+
+def insert_rows(engine: Engine, statement: Insert, plan: LogicalPlan) -> None:
+    """Evaluate the rows of an INSERT and write them."""
+    rows = answer(engine, plan, statement.span).table
+    found = engine.session.catalog.get(statement.target)
+    sink = as_sink(found, statement.target)
+    rows = fitted(rows, sink, [name.text for name in statement.columns])
+    if sink.options.connector == "topic":
+        _append(engine, found if isinstance(found, SourceDefinition) else sink, rows, partition=None, key=None)
+    else:
+        write_once(engine.home, sink, rows)
+
+
+def append_rows(engine: Engine, stream: str, data: object, *, partition: int | None, key: str | None) -> list[Appended]:
+    """What `append` does: rows of a program to an embedded topic."""
+    found = engine.session.catalog.get(Name(stream))
+    if not isinstance(found, SourceDefinition | SinkDefinition) or found.options.connector != "topic":
+        connector = getattr(getattr(found, "options", None), "connector", None)
+        what = f"over connector '{connector}'" if connector else f"a {found.kind}"
+        raise ResolutionError(
+            "WRONG_OBJECT_KIND",
+            f'"{found.name}" is {what}, and rows are appended to embedded topics',
+            hint="CREATE STREAM … WITH (connector = 'topic')",
+        )
+    if found.options.format is not None:
+        return _append_bytes(engine, found, data, partition=partition, key=key)
+    return _append(engine, found, data, partition=partition, key=key)
+
+
+def _append(
+    engine: Engine, relation: SourceDefinition | SinkDefinition, data: object, *, partition: int | None, key: str | None
+) -> list[Appended]:
+    physical = [entry for entry in relation.columns if entry.physical]
+    rows = rows_to_table(data, physical)
+    if relation.options.format is not None:
+        rows = _encoded(relation, rows, _key_columns(relation, key))
+    return _write(engine, relation, rows, partition=partition, keys=_key_columns(relation, key))
+
+
+def _append_bytes(
+    engine: Engine, relation: SourceDefinition | SinkDefinition, data: Any, *, partition: int | None, key: str | None
+) -> list[Appended]:
+    """Rows for a topic of bytes: encoded in its format, unless they are bytes or texts already."""
+    import pyarrow as pa
+
+    if isinstance(data, list | tuple) and data and all(isinstance(item, bytes | str) for item in data):
+        values = [item.encode() if isinstance(item, str) else item for item in data]
+        rows = pa.table({"__value": pa.array(values, pa.binary())})
+        return _write(engine, relation, rows, partition=partition, keys=())
+    return _append(engine, relation, data, partition=partition, key=key)
+
+
+def _encoded(relation: SourceDefinition | SinkDefinition, rows: pa.Table, keys: tuple[str, ...]) -> pa.Table:
+    """The rows as records of bytes; key columns stay beside them, to choose partitions by."""
+    import pyarrow as pa
+
+    if relation.options.format is None:
+        raise InternalError("a topic of typed columns needs no format")
+    values = encode_rows(rows, relation.options.format, relation.options.values)
+    return pa.table({"__value": values, **{name: rows.column(name) for name in keys}})
+
+
+def _key_columns(relation: SourceDefinition | SinkDefinition, key: str | None) -> tuple[str, ...]:
+    if key is None:
+        found = relation.options.values.get("key.fields")
+        return tuple(str(name) for name in found) if isinstance(found, tuple) else ()
+    for entry in relation.columns:
+        if entry.physical and entry.name.casefold() == key.casefold():
+            return (entry.name,)
+    raise RuntimeFailure(
+        "INVALID_ROWS",
+        f'"{relation.name}" has no column "{key}" to take as the key',
+        hint="the columns are: " + ", ".join(entry.name for entry in relation.columns if entry.physical),
+    )
+
+
+def _write(
+    engine: Engine,
+    relation: SourceDefinition | SinkDefinition,
+    rows: pa.Table,
+    *,
+    partition: int | None,
+    keys: tuple[str, ...],
+) -> list[Appended]:
+    topic = engine.home.topics.open(topic_name(relation))
+    count = topic.layout.partitions
+    if partition is not None and not 0 <= partition < count:
+        raise RuntimeFailure(
+            "INVALID_ROWS",
+            f'"{relation.name}" has no partition {partition}',
+            hint=f"its partitions are 0 to {count - 1}",
+        )
+    if rows.num_rows == 0:
+        return []
+    if partition is not None:
+        return [topic.append(partition, _shown(topic, rows))]
+    if keys:
+        return [
+            topic.append(place, _shown(topic, rows.take(indices)))
+            for place, indices in sorted(choose_partitions(rows, count, keys).items())
+        ]
+    return [topic.append(next(_turn) % count, _shown(topic, rows))]
+
+
+def _shown(topic: Topic, rows: pa.Table) -> pa.Table:
+    """The columns that the topic keeps."""
+    kept = set(topic.schema.names)
+    return rows.select([name for name in rows.column_names if name in kept])

@@ -1,0 +1,216 @@
+"""A job while the engine is open: its state, the query that runs for it, and how far it has come.
+
+Everything that changes the state goes through here, and everything that waits for a job waits on its condition. The
+query itself is one `Run`; a job has a new one each time it is started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Condition, RLock
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InternalError, JobFailed, PenstockError, RuntimeFailure
+from penstock.runtime.run import Run
+from penstock.runtime.runs import nudge_file
+from penstock.runtime.states import JobState, check_transition
+
+if TYPE_CHECKING:
+    from penstock.clock import Clock
+    from penstock.runtime.batches import BatchDone
+    from penstock.runtime.event_time import EventTimeTracker
+    from penstock.runtime.job_spec import JobSpec
+    from penstock.stores.views import ViewStore
+
+_FOREVER: Final = 10**9
+
+
+class Job:
+    """One job. Any thread may use it."""
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        store: ViewStore,
+        clock: Clock,
+        make_run: Callable[[Job, int], Run],
+        checkpoint: Path,
+        *,
+        on_change: Callable[[Job, JobState, JobState, str], None] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.checkpoint = checkpoint
+        self.state = JobState.CREATED
+        self.error: PenstockError | None = None
+        self.restarts = 0
+        self.run_number = 0
+        self.started_at_us: int | None = None
+        self.last: BatchDone | None = None
+        self.input_rows = 0
+        self.control = RLock()  # one start, stop or drain at a time
+        self._store = store
+        self._clock = clock
+        self._make_run = make_run
+        self._on_change = on_change
+        self._changed = Condition()
+        self._run: Run | None = None
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def tracker(self) -> EventTimeTracker | None:
+        """The event time of the job; None while it has never been started here."""
+        return self._run.tracker if self._run is not None else None
+
+    @property
+    def run(self) -> Run | None:
+        return self._run
+
+    # states
+
+    def move(self, after: JobState, reason: str, error: PenstockError | None = None) -> None:
+        """Change the state; refuses what makes no sense."""
+        with self._changed:
+            before = self.state
+            if before is after:
+                return
+            check_transition(self.name, before, after)
+            self.state = after
+            self.error = error
+            self._changed.notify_all()
+        if self._on_change is not None:
+            self._on_change(self, before, after, reason)
+
+    def start(self, reason: str = "started") -> None:
+        """Start the query; returns when Spark has it, not when its first batch is done."""
+        with self.control:
+            self.move(JobState.STARTING, reason)
+            self.run_number += 1
+            self.started_at_us = self._clock.now_us()
+            try:
+                run = self._make_run(self, self.run_number)
+                with self._changed:
+                    self._run = run
+                    self.last = None
+                run.start()
+            except PenstockError as error:
+                self.move(JobState.FAILED, error.message, error)
+                raise
+
+    def batch_done(self, done: BatchDone) -> None:
+        """A batch is in the ledger; called from its callback."""
+        with self._changed:
+            self.last = done
+            self.input_rows += done.input_rows
+            self._changed.notify_all()
+        if self.state is JobState.STARTING:
+            self.move(JobState.RUNNING, "the first batch is done")
+
+    def notify(self) -> None:
+        """Wake whoever waits: something about the job is different."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def stop(self, after: JobState, reason: str) -> None:
+        """Stop the query at a batch boundary."""
+        with self.control:
+            if self.state is not after:
+                check_transition(self.name, self.state, after)
+            self._end_run()
+            self.move(after, reason)
+
+    def _end_run(self) -> None:
+        if self._run is not None:
+            self._run.stop()
+
+    def nudge(self) -> None:
+        """Ask for one more batch, with or without rows."""
+        with self.control:
+            # The next start must have a number that no batch of this one has.
+            self.run_number += 1
+            with nudge_file(self.checkpoint).open("ab") as file:
+                file.write(b".")
+
+    # waiting
+
+    def wait(self, until: Callable[[], bool], timeout: float, what: str) -> None:
+        """Wait until something holds; JobFailed where the job fails first, TimeoutError where time runs out."""
+        end = time.monotonic() + timeout
+        with self._changed:
+            while not until():
+                if self.state is JobState.FAILED:
+                    raise self.failure()
+                if self.state in (JobState.PAUSED, JobState.STOPPED):
+                    raise RuntimeFailure(
+                        "JOB_STATE", f"job {self.name} is {self.state}", hint=f"RESUME JOB {self.name} starts it again"
+                    )
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError(f"job {self.name}: {what} took longer than {timeout:g} seconds")
+                self._changed.wait(min(left, 1.0))
+
+    def wait_first_batch(self, timeout: float) -> None:
+        """Wait until the job runs."""
+        self.wait(lambda: self.last is not None, timeout, "the first batch")
+
+    def wait_reached(self, positions: Mapping[str, Mapping[int, int]], timeout: float) -> None:
+        """Wait until input is committed up to these positions, and the windows closed that it ends."""
+        self.wait(lambda: self.reached(positions) and self.settled(), timeout, "reading its input")
+
+    def reached(self, positions: Mapping[str, Mapping[int, int]]) -> bool:
+        """Whether all input before these positions is in the ledger."""
+        if self.last is None:
+            return False
+        for scan, wanted in positions.items():
+            have = self.last.positions.get(scan, {})
+            if any(have.get(partition, 0) < offset for partition, offset in wanted.items()):
+                return False
+        return True
+
+    def settled(self) -> bool:
+        """Whether the last batch ran under the watermark that event time has reached."""
+        if self.last is None or self._run is None:
+            return False
+        reached = self._run.tracker.watermark_us
+        if not self.spec.plan.uses_event_time or reached is None:
+            return True
+        return self.last.watermark_ms >= reached // 1000
+
+    def failure(self) -> JobFailed:
+        """The error of a failed job, for whoever waits for it."""
+        error = self.error
+        if error is None:
+            raise InternalError(f"job {self.name} has failed without an error")
+        return JobFailed(
+            self.name,
+            f"job {self.name} has failed: [{error.condition}] {error.message}",
+            hint=error.hint,
+            detail=error.detail,
+        )
+
+    # event time
+
+    def move_time(self, move: Callable[[EventTimeTracker], object]) -> bool:
+        """Move event time between batches; durable when this returns. Whether the watermark moved."""
+        run = self._run
+        if run is None:
+            raise RuntimeFailure("JOB_STATE", f"job {self.name} does not run", hint=f"RESUME JOB {self.name}")
+        moved = run.move_time(move)
+        self.notify()
+        return moved
+
+    def current_positions(self) -> dict[str, dict[int, int]]:
+        """Where the input of the job ends now."""
+        if self._run is None:
+            return {}
+        return self._run.latest()
+
+    def close(self) -> None:
+        """The engine closes: the query ends, the state that is kept stays what it is."""
+        with self.control, contextlib.suppress(Exception):
+            self._end_run()

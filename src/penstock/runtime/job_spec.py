@@ -1,0 +1,62 @@
+"""What a job is, before anything runs: its query, its sources, where its rows go."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal
+
+from penstock.frozen import frozen
+
+if TYPE_CHECKING:
+    from penstock.catalog.model import SinkDefinition, SourceDefinition
+    from penstock.options.resolved import ResolvedViewOptions
+    from penstock.plan.job_plan import JobPlan
+    from penstock.plan.session import Session
+
+JobKind = Literal["view", "sink", "insert", "ephemeral"]
+
+
+@frozen
+class JobSpec:
+    """A continuous query and its surroundings. `session` is the one it was planned in."""
+
+    name: str
+    kind: JobKind
+    sql: str  # the canonical statement
+    plan: JobPlan
+    sources: tuple[SourceDefinition, ...]  # one for each scan of the plan
+    options: ResolvedViewOptions
+    session: Session
+    view: str | None = None  # the view that is kept, for a view and for an ephemeral updating query
+    sink: SinkDefinition | None = None
+    columns: tuple[str, ...] = ()  # the columns of the sink that are given, in the order of the query
+
+    @property
+    def late(self) -> str:
+        return self.options.late
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all its input comes to an end."""
+        return all(source.bounded for source in self.sources)
+
+    @property
+    def closing_us(self) -> int:
+        """How far past the largest event time every window is closed.
+
+        Spark's watermark counts whole milliseconds, rounded down; a session may end between two.
+        """
+        return self.plan.spread_us + 999
+
+    def reads(self, relation: str) -> bool:
+        return any(scan.relation == relation for scan in self.plan.scans)
+
+    def scan_ids(self, relation: str) -> tuple[str, ...]:
+        """The scans over one stream."""
+        return tuple(scan.id for scan in self.plan.scans if scan.relation == relation)
+
+
+def idle_timeout_us(source: SourceDefinition) -> int:
+    """How long a partition of a source may be silent before it no longer counts; 0: for ever."""
+    found = source.options.values.get("idle_timeout")
+    return found // timedelta(microseconds=1) if isinstance(found, timedelta) else 60_000_000

@@ -1,0 +1,111 @@
+"""From a definition or statement that starts a job to what the job is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.catalog.define import as_sink
+from penstock.catalog.model import MaterializedViewDefinition, ObjectKey, SinkDefinition, SourceDefinition
+from penstock.catalog.text import canonical_text
+from penstock.errors import InternalError
+from penstock.options import resolve_insert_options
+from penstock.plan.analyze import analyze
+from penstock.plan.job_plan import plan_job
+from penstock.runtime.job_spec import JobSpec
+from penstock.sql.script import parse_statement
+from penstock.sql.statements import Insert
+
+if TYPE_CHECKING:
+    from penstock.plan.job_plan import JobPlan
+    from penstock.plan.logical import LogicalPlan
+    from penstock.plan.session import Session
+    from penstock.runtime.engine import Engine
+
+
+def sources_of(plan: JobPlan, session: Session) -> tuple[SourceDefinition, ...]:
+    """The definition behind each scan of a job."""
+    found: list[SourceDefinition] = []
+    for scan in plan.scans:
+        definition = session.catalog[ObjectKey("relation", scan.relation)]
+        if not isinstance(definition, SourceDefinition):
+            raise InternalError(f"a job reads {scan.relation}, which is no source")
+        found.append(definition)
+    return tuple(found)
+
+
+def view_spec(engine: Engine, definition: MaterializedViewDefinition) -> JobSpec:
+    """The job of a materialized view."""
+    session = engine.session_of(definition)
+    logical = analyze(parse_statement(definition.text), session).plan
+    if logical is None:
+        raise InternalError(f"materialized view {definition.name} has no plan")
+    return make_view_spec(definition, logical, session)
+
+
+def make_view_spec(definition: MaterializedViewDefinition, logical: LogicalPlan, session: Session) -> JobSpec:
+    """The job of a view whose query is planned."""
+    plan = plan_job(logical, state=definition.options.state)
+    return JobSpec(
+        name=definition.name.text,
+        kind="view",
+        sql=definition.text,
+        plan=plan,
+        sources=sources_of(plan, session),
+        options=definition.options,
+        session=session,
+        view=definition.name.text,
+    )
+
+
+def sink_spec(engine: Engine, definition: SinkDefinition) -> JobSpec:
+    """The job of CREATE SINK … AS SELECT."""
+    session = engine.session_of(definition)
+    logical = analyze(parse_statement(definition.text), session).plan
+    if logical is None:
+        raise InternalError(f"sink {definition.name} has no query")
+    return make_sink_spec(definition, logical, session)
+
+
+def make_sink_spec(definition: SinkDefinition, logical: LogicalPlan, session: Session) -> JobSpec:
+    """The job of a sink whose query is planned. What no view holds is kept in Spark's state."""
+    plan = plan_job(logical, state="spark")
+    return JobSpec(
+        name=definition.name.text,
+        kind="sink",
+        sql=definition.text,
+        plan=plan,
+        sources=sources_of(plan, session),
+        options=resolve_insert_options((), definition.name, session.settings),
+        session=session,
+        sink=definition,
+    )
+
+
+def insert_spec(engine: Engine, text: str) -> JobSpec:
+    """The job of a stored INSERT."""
+    statement = parse_statement(text)
+    if not isinstance(statement, Insert):
+        raise InternalError("the statement of a job is no INSERT")
+    logical = analyze(statement, engine.session).plan
+    if logical is None:
+        raise InternalError("an INSERT has no plan")
+    return make_insert_spec(statement, logical, engine.session)
+
+
+def make_insert_spec(statement: Insert, logical: LogicalPlan, session: Session) -> JobSpec:
+    """The job of an INSERT whose query is planned."""
+    options = resolve_insert_options(statement.options, statement.target, session.settings)
+    found = session.catalog.get(statement.target)
+    sink = as_sink(found, statement.target)
+    plan = plan_job(logical, state="spark")
+    return JobSpec(
+        name=options.job_name or f"insert_{found.name.text}",
+        kind="insert",
+        sql=canonical_text(statement),
+        plan=plan,
+        sources=sources_of(plan, session),
+        options=options,
+        session=session,
+        sink=sink,
+        columns=tuple(name.text for name in statement.columns),
+    )

@@ -1,0 +1,50 @@
+"""EXPLAIN PHYSICAL: what Spark makes of a query."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import TYPE_CHECKING
+
+from penstock.errors import PenstockError
+from penstock.options import resolve_view_options
+from penstock.plan.job_plan import BATCH_VIEW, plan_job
+from penstock.runtime.job_spec import JobSpec
+from penstock.runtime.job_statements import sources_of
+from penstock.runtime.run import as_failure
+from penstock.runtime.runs import scans_of
+from penstock.sql.statements import Name
+
+if TYPE_CHECKING:
+    from penstock.plan.logical import LogicalPlan
+    from penstock.runtime.engine import Engine
+
+
+def physical_plan(engine: Engine, logical: LogicalPlan) -> str:
+    """Spark's physical plan of a continuous query: of each batch, and of what the batch is reduced to."""
+    plan = plan_job(logical)
+    spec = JobSpec(
+        name="explain",
+        kind="ephemeral",
+        sql="",
+        plan=plan,
+        sources=sources_of(plan, engine.session),
+        options=resolve_view_options((), Name("explain"), engine.session.settings),
+        session=engine.session,
+    )
+    spark = engine.home.spark().newSession()
+    text = io.StringIO()
+    try:
+        for scan in scans_of(spec, state_path=engine.home.path, run_number=0, first={}):
+            scan.stream(spark).createOrReplaceTempView(scan.scan.view)
+        frame = spark.sql(plan.core)
+        with contextlib.redirect_stdout(text):
+            frame.explain()
+            if plan.batch is not None:
+                frame.createOrReplaceTempView(BATCH_VIEW)
+                spark.sql(plan.batch).explain()
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise as_failure("explain", error) from error
+    return text.getvalue()

@@ -1,0 +1,115 @@
+"""Answers to queries that end: over views, system tables and bounded tables, from what they hold now.
+
+Most go to the view store, in milliseconds. A query with something in it that the store and Spark do not mean alike, or
+over a bounded table, is answered by Spark: slower, and the same answer as a job would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.catalog.model import ObjectKey, SourceDefinition
+from penstock.connectors.registry import source_of
+from penstock.connectors.source import ScanRequest
+from penstock.errors import NotYetError, RuntimeFailure
+from penstock.plan.job_plan import ScanPlan
+from penstock.plan.spark_text import spark_sql
+from penstock.plan.store_text import store_sql
+from penstock.runtime.run import as_failure
+from penstock.spark.checked_scan import CheckedScan, columns_to_read
+from penstock.stores.views import Answer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.errors import Span
+    from penstock.plan.logical import LogicalPlan
+    from penstock.plan.nodes import Scan
+    from penstock.runtime.engine import Engine
+
+    AsOf = dict[str, tuple[int | None, int | None]]
+
+_WHAT = "a query that ends"
+
+
+def answer(engine: Engine, plan: LogicalPlan, span: Span | None = None) -> Answer:
+    """The answer to a query over views, system tables and bounded tables."""
+    refuse_unbounded(plan, span)
+    scans = plan.scans()
+    if all(scan.kind in ("materialized view", "system table") for scan in scans):
+        text = store_sql(plan)
+        if text is not None:
+            return engine.home.views.read(text, _system_relations(engine, scans))
+    return _spark_answer(engine, plan)
+
+
+def refuse_unbounded(plan: LogicalPlan, span: Span | None) -> None:
+    """UNBOUNDED_QUERY where a query would never end."""
+    for scan in plan.scans():
+        if scan.kind == "stream":
+            raise RuntimeFailure(
+                "UNBOUNDED_QUERY",
+                f'"{scan.relation}" is a stream, and a query over it never ends',
+                hint="CREATE MATERIALIZED VIEW … AS and read the view, or follow the query with db.stream(sql)",
+                span=span,
+            )
+        if scan.kind == "dimension":
+            raise NotYetError("QUERY_NOT_YET", f'dimension table "{scan.relation}" is not there yet', span=span)
+
+
+def _system_relations(engine: Engine, scans: tuple[Scan, ...]) -> Mapping[str, pa.Table]:
+    names = {scan.relation for scan in scans if scan.kind == "system table"}
+    return {name: engine.system_table(name) for name in names}
+
+
+def _spark_answer(engine: Engine, plan: LogicalPlan) -> Answer:
+    spark = engine.home.spark().newSession()
+    tree = plan.spark.copy()
+    as_of: AsOf = {}
+    views: dict[str, str] = {}
+    for scan in plan.scans():
+        if scan.relation in views:
+            continue
+        views[scan.relation] = f"__table_{len(views)}"
+        frame = _frame(engine, spark, plan, scan, as_of)
+        frame.createOrReplaceTempView(views[scan.relation])
+    for table in list(tree.find_all(exp.Table)):
+        if table.name in views:
+            alias = table.alias or table.name
+            table.set("this", exp.to_identifier(views[table.name], quoted=True))
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    try:
+        found = spark.sql(spark_sql(tree)).toArrow()
+    except Exception as error:
+        raise as_failure(_WHAT, error) from error
+    return Answer(found, as_of)
+
+
+def _frame(engine: Engine, spark: SparkSession, plan: LogicalPlan, scan: Scan, as_of: AsOf) -> DataFrame:
+    if scan.kind == "system table":
+        return spark.createDataFrame(engine.system_table(scan.relation))
+    if scan.kind == "materialized view":
+        quoted = scan.relation.replace('"', '""')
+        found = engine.home.views.read(f'SELECT * FROM "{quoted}"')
+        as_of.update(found.as_of)
+        return spark.createDataFrame(found.table)
+    return bounded_frame(engine, spark, plan, scan)
+
+
+def bounded_frame(engine: Engine, spark: SparkSession, plan: LogicalPlan, scan: Scan) -> DataFrame:
+    """All good rows of a bounded table."""
+    definition = engine.session.catalog[ObjectKey("relation", scan.relation)]
+    assert isinstance(definition, SourceDefinition)
+    wanted = dict(plan.reads).get(scan.relation) or tuple(field.name for field in scan.fields)
+    view = ScanPlan(scan.relation, scan.relation, scan.relation, wanted, None)
+    request = ScanRequest(
+        scan.relation, definition, columns_to_read(definition, view), engine.home.path, 0, "query", None, None
+    )
+    source = source_of(definition.options.connector)
+    frames = CheckedScan(view, definition, engine.session, request, source.partitions(request), False)
+    end = source.end_offset(request)
+    return frames.good_again(spark, None, end, engine.clock.now_us() // 1000).drop("__source")

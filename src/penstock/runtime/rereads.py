@@ -1,0 +1,88 @@
+"""Rows of a batch that went nowhere, found by reading its offset range again: dead letters and late rows.
+
+Nothing is read twice unless a counter of the batch says that there is something to find. What is found depends only on
+the logged offsets, times and watermarks of the batch, so a batch that runs again finds the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from penstock.frozen import frozen
+from penstock.plan.late_plan import late_sql
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from penstock.plan.job_plan import JobPlan
+    from penstock.spark.checked_scan import CheckedScan
+
+
+@frozen
+class OffsetRange:
+    """What one batch read of one scan, as texts of Spark's offset log."""
+
+    start: str | None
+    end: str | None
+
+
+@frozen
+class LateRows:
+    """Late rows of a batch, and how many rows missed only some of their windows."""
+
+    rows: pa.Table
+    partly: int
+
+
+class Rereads:
+    """Reads offset ranges of a job again, in a Spark session of its own: views there have the names of the stream's."""
+
+    def __init__(self, spark: SparkSession, plan: JobPlan, scans: Sequence[CheckedScan]) -> None:
+        self._spark = spark.newSession()
+        self._plan = plan
+        self._scans = scans
+
+    def dead(self, ranges: Sequence[OffsetRange], bad: Sequence[int], batch_time_ms: int) -> pa.Table | None:
+        """The bad rows of a batch: stream, partition, offset, raw, reason, error, recorded_at."""
+        import pyarrow as pa
+
+        found: list[pa.Table] = []
+        for scan, span, count in zip(self._scans, ranges, bad, strict=True):
+            if count == 0 or span.end is None:
+                continue
+            rows = scan.bad_again(self._spark, span.start, span.end, batch_time_ms).toArrow()
+            stream = pa.array([scan.scan.relation] * rows.num_rows, pa.string())
+            at = pa.array([batch_time_ms * 1000] * rows.num_rows, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+            found.append(rows.add_column(0, "stream", stream).append_column("recorded_at", at))
+        return pa.concat_tables(found) if found else None
+
+    def late(self, ranges: Sequence[OffsetRange], watermark_ms: int, batch_time_ms: int) -> LateRows:
+        """The rows whose windows had all closed under a watermark: stream, partition, offset, event_time, row."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for scan, span in zip(self._scans, ranges, strict=True):
+            end = span.end if span.end is not None else span.start
+            if end is None:
+                continue
+            frame = scan.good_again(self._spark, span.start, end, batch_time_ms)
+            frame.createOrReplaceTempView(scan.scan.view)
+        rows = self._spark.sql(late_sql(self._plan, watermark_ms * 1000)).toArrow()
+        source = rows.column("__source").combine_chunks()
+        missed, windows = rows.column("missed"), rows.column("windows")
+        whole = pc.and_(pc.greater(windows, 0), pc.equal(missed, windows))
+        partly = pc.sum(pc.and_(pc.greater(missed, 0), pc.less(missed, windows)).cast(pa.int64())).as_py() or 0
+        relations = {scan.scan.id: scan.scan.relation for scan in self._scans}
+        ids = source.field("scan").to_pylist()
+        table = pa.table(
+            {
+                "stream": pa.array([relations[name] for name in ids], pa.string()),
+                "partition": source.field("partition"),
+                "offset": source.field("offset"),
+                "event_time": rows.column("event_time"),
+                "row": source.field("row"),
+            }
+        )
+        return LateRows(table.filter(whole), partly)

@@ -1,0 +1,186 @@
+"""One run of a job: from the start of its Spark query to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from penstock.connectors.registry import source_of
+from penstock.errors import PenstockError, RuntimeFailure
+from penstock.runtime.batches import BatchCallback
+from penstock.runtime.rereads import Rereads
+from penstock.spark.watermark_calls import QueryHandle
+from penstock.stores.arrow_types import arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from penstock.clock import Clock
+    from penstock.runtime.batches import BatchDone
+    from penstock.runtime.event_time import EventTimeTracker
+    from penstock.runtime.job_spec import JobSpec
+    from penstock.runtime.targets import Target
+    from penstock.spark.checked_scan import CheckedScan
+    from penstock.stores.views import ViewStore
+    from penstock.types import SqlType
+
+_STOP_SECONDS: Final = 120.0
+
+
+class Run:
+    """A query that is started once and stopped once.
+
+    `spark` is a session of the job's own, in which its scans have their views.
+    """
+
+    def __init__(
+        self,
+        *,
+        spec: JobSpec,
+        spark: SparkSession,
+        scans: Sequence[CheckedScan],
+        target: Target,
+        tracker: EventTimeTracker,
+        store: ViewStore,
+        checkpoint: Path,
+        clock: Clock,
+        types: Mapping[str, SqlType],
+        on_done: Callable[[BatchDone], None],
+        on_end: Callable[[Run], None],
+    ) -> None:
+        self.spec = spec
+        self.tracker = tracker
+        self._spark = spark
+        self._scans = scans
+        self._store = store
+        self._checkpoint = checkpoint
+        self._types = types
+        self._on_end = on_end
+        self._query: StreamingQuery | None = None
+        self._handle: QueryHandle | None = None
+        self.callback = BatchCallback(
+            spec=spec,
+            checkpoint=checkpoint,
+            store=store,
+            tracker=tracker,
+            scans=scans,
+            target=target,
+            rereads=Rereads(spark, spec.plan, scans),
+            clock=clock,
+            on_done=on_done,
+        )
+
+    def start(self) -> None:
+        """Start the query; an error of Spark's analyzer is raised here, one of its planner ends the run."""
+        try:
+            frame = self._spark.sql(self.spec.plan.core)
+            writer = (
+                frame.writeStream.outputMode("update" if self.spec.plan.kind == "update" else "append")
+                .foreachBatch(self.callback)
+                .option("checkpointLocation", self._checkpoint.as_uri())
+                .queryName(self.spec.name)
+            )
+            self._query = writer.start()
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise as_failure(self.spec.name, error) from error
+        self._handle = QueryHandle(self._query)
+        self.callback.use(self._handle)
+        threading.Thread(target=self._watch, name=f"penstock-job-{self.spec.name}", daemon=True).start()
+
+    def _watch(self) -> None:
+        """Waits for the end of the query and tells the job."""
+        assert self._query is not None
+        with contextlib.suppress(Exception):
+            self._query.awaitTermination()
+        self._on_end(self)
+
+    @property
+    def failure(self) -> PenstockError | None:
+        """Why the query ended by itself; None where it was asked to."""
+        if self.callback.closing.is_set():
+            return None
+        error = self.callback.error
+        if error is None and self._query is not None:
+            error = self._query.exception()
+        return as_failure(self.spec.name, error) if error is not None else None
+
+    @property
+    def cause(self) -> BaseException | None:
+        """The error as it was raised, for the question whether it may pass."""
+        if self.callback.error is not None:
+            return self.callback.error
+        return self._query.exception() if self._query is not None else None
+
+    def stop(self) -> None:
+        """End the query at a batch boundary.
+
+        Spark breaks when it is stopped while a callback runs. So the callback is asked to begin no batch, the one that
+        is under way is let finish, and only then is Spark stopped.
+        """
+        self.callback.closing.set()
+        if self._query is None:
+            return
+        with self.callback.busy:
+            pass  # a batch that begins from here on ends itself; holding the lock on would block it, and Spark with it
+        with contextlib.suppress(Exception):
+            self._query.stop()
+
+    def move_time(self, move: Callable[[EventTimeTracker], object]) -> bool:
+        """Move event time while no batch runs, keep it, and let Spark close what it ends."""
+        with self.callback.busy:
+            before = self.tracker.watermark_us
+            move(self.tracker)
+            reached = self.tracker.watermark_us
+            self._store.save_tracker(self.spec.name, self.tracker.to_json(), reached)
+            if reached is None or (before is not None and reached <= before):
+                return False
+            if self.spec.plan.uses_event_time and self._handle is not None and self._handle.has_run():
+                self._handle.set_between(reached // 1000)
+            return True
+
+    def latest(self) -> dict[str, dict[int, int]]:
+        """Where the input of each scan ends now."""
+        return {
+            scan.scan.id: dict(source_of(scan.definition.options.connector).latest(scan.request))
+            for scan in self._scans
+        }
+
+    def empty_result(self) -> pa.Table:
+        """No rows, with the columns of the query."""
+        import pyarrow as pa
+
+        columns = [(column.name, column.type or self._types[column.name]) for column in self.spec.plan.columns]
+        return pa.schema([(name, arrow_type(sql_type)) for name, sql_type in columns]).empty_table()
+
+    @property
+    def handle(self) -> QueryHandle | None:
+        return self._handle
+
+    @property
+    def scans(self) -> Sequence[CheckedScan]:
+        return self._scans
+
+
+def as_failure(job: str, error: BaseException) -> PenstockError:
+    """An error of ours as it is; one of Spark's or the system's as ours."""
+    if isinstance(error, PenstockError):
+        return error
+    if isinstance(error, OSError) and error.errno == 28:
+        return RuntimeFailure("STORAGE_FULL", f"job {job}: no space left to write to", hint="free some space")
+    text = str(error).strip()
+    first = text.splitlines()[0] if text else type(error).__name__
+    return RuntimeFailure(
+        "SPARK_FAILED",
+        f"job {job}: {first[:400]}",
+        hint="the log of Spark is in logs/ of the state directory",
+        detail=text or None,
+    )

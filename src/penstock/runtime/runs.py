@@ -1,0 +1,212 @@
+"""Making a run of a job: its Spark session, its scans, its event time, the view it keeps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.connectors.registry import source_of
+from penstock.connectors.source import ScanRequest
+from penstock.errors import PenstockError, RuntimeFailure
+from penstock.plan.fingerprint import describe_difference
+from penstock.plan.job_plan import BATCH_VIEW, KEEP_COLUMN
+from penstock.runtime.event_time import EventTimeTracker, ScanTime
+from penstock.runtime.job_spec import idle_timeout_us
+from penstock.runtime.run import Run, as_failure
+from penstock.spark.checked_scan import CheckedScan, columns_to_read
+from penstock.spark.offset_log import check_checkpoint
+from penstock.spark.spark_types import sql_type_of
+from penstock.stores.views import ViewSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from penstock.clock import Clock
+    from penstock.runtime.batches import BatchDone
+    from penstock.runtime.job_spec import JobSpec
+    from penstock.runtime.targets import Target
+    from penstock.stores.views import ViewStore
+    from penstock.types import SqlType
+
+_PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
+_STATE: Final = "org.apache.spark.sql.execution.streaming.state"
+_PROVIDERS: Final = {
+    "rocksdb": f"{_STATE}.RocksDBStateStoreProvider",
+    "memory": f"{_STATE}.HDFSBackedStateStoreProvider",
+}
+
+
+def make_run(
+    spec: JobSpec,
+    *,
+    spark: SparkSession,
+    store: ViewStore,
+    checkpoint: Path,
+    state_path: Path,
+    run_number: int,
+    first: dict[str, dict[int, int]],
+    target: Callable[[Mapping[str, SqlType]], Target],
+    clock: Clock,
+    on_done: Callable[[BatchDone], None],
+    on_end: Callable[[Run], None],
+) -> Run:
+    """A run that is ready to start. `first` are the pinned start positions, by scan."""
+    check_checkpoint(checkpoint)
+    own = spark.newSession()
+    own.conf.set(_PROVIDER, _PROVIDERS[spec.options.state_backend])
+    if spec.options.parallelism is not None:
+        own.conf.set("spark.sql.shuffle.partitions", str(spec.options.parallelism))
+    nudges = nudge_file(checkpoint)
+    nudges.parent.mkdir(parents=True, exist_ok=True)
+    nudges.unlink(missing_ok=True)
+    scans = scans_of(spec, state_path=state_path, run_number=run_number, first=first, nudges=nudges)
+    types = _found_types(spec, own, scans)
+    if spec.view is not None:
+        store.create_view(_view_spec(spec, types))
+    return Run(
+        spec=spec,
+        spark=own,
+        scans=scans,
+        target=target(types),
+        tracker=_tracker(spec, scans, store, clock),
+        types=types,
+        store=store,
+        checkpoint=checkpoint,
+        clock=clock,
+        on_done=on_done,
+        on_end=on_end,
+    )
+
+
+def nudge_file(checkpoint: Path) -> Path:
+    """The file that grows by a byte each time a job wants one more batch."""
+    return checkpoint.parent / "nudges"
+
+
+def check_fingerprint(spec: JobSpec, kept: str | None) -> None:
+    """Refuses state that another query has made; `kept` is what was stored with it."""
+    if kept is None or kept == spec.plan.state:
+        return
+    raise RuntimeFailure(
+        "STATE_INCOMPATIBLE",
+        f"the state of job {spec.name} was made by another query: {describe_difference(kept, spec.plan.state)}",
+        hint=f"drop {spec.name} and create it again, which reads its input from the start",
+    )
+
+
+def scans_of(
+    spec: JobSpec,
+    *,
+    state_path: Path,
+    run_number: int,
+    first: dict[str, dict[int, int]],
+    nudges: Path | None = None,
+) -> list[CheckedScan]:
+    """The scans of a job, for one of its runs."""
+    return [
+        _scan(spec, place, state_path=state_path, run_number=run_number, first=first, nudges=nudges)
+        for place in range(len(spec.plan.scans))
+    ]
+
+
+def _scan(
+    spec: JobSpec,
+    place: int,
+    *,
+    state_path: Path,
+    run_number: int,
+    first: dict[str, dict[int, int]],
+    nudges: Path | None,
+) -> CheckedScan:
+    scan, definition = spec.plan.scans[place], spec.sources[place]
+    request = ScanRequest(
+        id=scan.id,
+        definition=definition,
+        columns=columns_to_read(definition, scan),
+        state_path=state_path,
+        run=run_number,
+        job=spec.name,
+        max_rows_per_batch=spec.options.max_rows_per_batch,
+        first=first.get(scan.id),
+        nudges=nudges if place == 0 else None,
+    )
+    return CheckedScan(
+        scan=scan,
+        definition=definition,
+        session=spec.session,
+        request=request,
+        partitions=source_of(definition.options.connector).partitions(request),
+        uses_event_time=spec.plan.uses_event_time,
+    )
+
+
+def _tracker(spec: JobSpec, scans: Sequence[CheckedScan], store: ViewStore, clock: Clock) -> EventTimeTracker:
+    times = [
+        ScanTime(
+            scan.scan.id,
+            delay_us=scan.scan.event_time.delay_us,
+            idle_timeout_us=idle_timeout_us(scan.definition),
+            partitions=scan.partitions,
+        )
+        for scan in scans
+        if scan.scan.event_time is not None
+    ]
+    kept = store.tracker(spec.name)
+    if kept is None:
+        return EventTimeTracker(times, clock.now_us())
+    return EventTimeTracker.from_json(kept[0], times, clock.now_us())
+
+
+def _found_types(spec: JobSpec, spark: SparkSession, scans: Sequence[CheckedScan]) -> dict[str, SqlType]:
+    """The types that Spark's analyzer finds for the columns of a job: those of its batches, for a merging one."""
+    plan = spec.plan
+    try:
+        for scan in scans:
+            scan.stream(spark).createOrReplaceTempView(scan.scan.view)
+        frame = spark.sql(plan.core)
+        if plan.batch is None:
+            return _types(frame.schema)
+        frame.createOrReplaceTempView(BATCH_VIEW)
+        found = _types(spark.sql(plan.batch).schema)
+        spark.catalog.dropTempView(BATCH_VIEW)
+        return found
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise as_failure(spec.name, error) from error
+
+
+def _view_spec(spec: JobSpec, found: dict[str, SqlType]) -> ViewSpec:
+    """The view that the store keeps, with the types that Spark finds where the planner cannot tell."""
+    assert spec.view is not None
+    plan = spec.plan
+    retention = spec.options.values.get("changelog_retention")
+    merge = plan.merge.with_types(found) if plan.merge is not None else None
+    if merge is not None:
+        computed = {entry.name: entry.type for entry in merge.columns if entry.type is not None}
+        found = {**found, **computed}
+    columns = tuple((column.name, column.type or found[column.name]) for column in plan.columns)
+    shown = {name for name, _ in columns}
+    hidden = tuple((name, found[name]) for name in plan.key if name not in shown and merge is None)
+    return ViewSpec(
+        name=spec.view,
+        columns=columns,
+        kind=plan.kind,
+        key=plan.key,
+        merge=merge,
+        retention_us=_microseconds(retention),
+        hidden=hidden,
+    )
+
+
+def _types(schema: StructType) -> dict[str, SqlType]:
+    return {part.name: sql_type_of(part.dataType) for part in schema.fields if part.name != KEEP_COLUMN}
+
+
+def _microseconds(length: object) -> int | None:
+    from datetime import timedelta
+
+    return length // timedelta(microseconds=1) if isinstance(length, timedelta) else None

@@ -1,0 +1,75 @@
+"""The sink of a job: which connector it is, and what that needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.connectors.registry import sink_of
+from penstock.connectors.sink import OPERATION, SinkContext
+from penstock.errors import InternalError
+from penstock.formats import encode_rows
+from penstock.runtime.targets import SinkTarget
+from penstock.stores.topics.rows import rows_to_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.catalog.model import ColumnDefinition, SinkDefinition
+    from penstock.runtime.home import Home
+    from penstock.runtime.job_spec import JobSpec
+    from penstock.types import SqlType
+
+
+def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> SinkTarget:
+    """Where the rows of a job go that keeps no view; `types` are those that Spark finds for its columns."""
+    if spec.sink is None:
+        raise InternalError(f"job {spec.name} has neither a view nor a sink")
+    definition = _typed(spec.sink, types)
+    sink = sink_of(definition.options.connector)
+    sink.prepare(definition, home.path, home.topics)
+    facts = home.views.job_facts(spec.name)
+    context = _context(definition, home, spec.name, f"{spec.name}@{facts.get('created_at_us', 0)}")
+    return SinkTarget(sink, context, spec.plan, lambda rows: fitted(rows, definition, spec.columns))
+
+
+def write_once(home: Home, definition: SinkDefinition, rows: pa.Table) -> None:
+    """Write rows that belong to no batch."""
+    sink = sink_of(definition.options.connector)
+    sink.prepare(definition, home.path, home.topics)
+    sink.write(rows, _context(definition, home, "insert", "insert"), None)
+
+
+def _context(definition: SinkDefinition, home: Home, job: str, producer: str) -> SinkContext:
+    return SinkContext(
+        job=job, producer=producer, definition=definition, topics=home.topics, encode=_encoder(definition)
+    )
+
+
+def _encoder(definition: SinkDefinition) -> Callable[[pa.Table], pa.Array] | None:
+    format_ = definition.options.format
+    if format_ is None:
+        return None
+    return lambda rows: encode_rows(rows, format_, definition.options.values)
+
+
+def _typed(definition: SinkDefinition, types: Mapping[str, SqlType]) -> SinkDefinition:
+    """The sink with types for the columns that it takes from its query."""
+    columns = tuple(
+        replace(entry, type=types.get(entry.name)) if entry.type is None else entry for entry in definition.columns
+    )
+    return replace(definition, columns=columns)
+
+
+def fitted(rows: pa.Table, definition: SinkDefinition, given: Sequence[str]) -> pa.Table:
+    """Rows of a query as rows of the sink: named by position, in the declared types, what is not given NULL."""
+    if not definition.columns:
+        return rows
+    declared = {entry.name.casefold(): entry for entry in definition.columns}
+    targets: Sequence[ColumnDefinition] = [declared[name.casefold()] for name in given] if given else definition.columns
+    operations = rows.column(OPERATION) if OPERATION in rows.column_names else None
+    if operations is not None:
+        rows = rows.drop_columns([OPERATION])
+    rows = rows_to_table(rows.rename_columns([entry.name for entry in targets]), definition.columns)
+    return rows if operations is None else rows.add_column(0, OPERATION, operations)

@@ -1,0 +1,182 @@
+"""What a statement does when it is run: one function for each kind. Statements that only look are answered above."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import singledispatch
+from typing import TYPE_CHECKING
+
+from penstock.catalog.model import MaterializedViewDefinition, ObjectKey, SinkDefinition
+from penstock.catalog.text import canonical_text
+from penstock.errors import CatalogError, InternalError, UnsupportedError
+from penstock.runtime.inserts import insert_rows
+from penstock.runtime.job_statements import make_insert_spec, make_sink_spec, make_view_spec
+from penstock.runtime.queries import answer
+from penstock.sql import statements as s
+from penstock.stores.views import Answer
+
+if TYPE_CHECKING:
+    from penstock.plan.analyze import Analysis
+    from penstock.plan.logical import LogicalPlan
+    from penstock.plan.script import StatementReport
+    from penstock.runtime.engine import Engine
+
+
+def run_statement(engine: Engine, report: StatementReport) -> Answer | None:
+    """Do what an analysed statement says; the answer of a query, None for the others."""
+    engine.check_open()
+    if report.error is not None:
+        raise report.error
+    if report.statement is None or report.analysis is None:
+        raise InternalError("a statement without analysis")
+    if isinstance(report.statement, s.Select):
+        return answer(engine, _only_plan(report.analysis), report.span)
+    with engine.turn:
+        _run(report.statement, engine, report.analysis)
+    return None
+
+
+def _only_plan(analysis: Analysis) -> LogicalPlan:
+    if analysis.plan is None:
+        raise InternalError("a query without a plan")
+    return analysis.plan
+
+
+@singledispatch
+def _run(statement: s.Statement, engine: Engine, analysis: Analysis) -> None:
+    raise InternalError(f"nobody runs {type(statement).__name__}")
+
+
+@_run.register(s.CreateRelation)
+@_run.register(s.CreateFunction)
+@_run.register(s.CreateSecret)
+@_run.register(s.CreateView)
+def _define(statement: s.Statement, engine: Engine, analysis: Analysis) -> None:
+    engine.put_catalog(analysis.session)
+
+
+@_run.register(s.CreateMaterializedView)
+def _create_view(statement: s.CreateMaterializedView, engine: Engine, analysis: Analysis) -> None:
+    definition = analysis.definition
+    if not isinstance(definition, MaterializedViewDefinition):
+        raise InternalError("CREATE MATERIALIZED VIEW defined something else")
+    if _unchanged(engine, definition.object_key, analysis):
+        return
+    spec = make_view_spec(definition, _only_plan(analysis), analysis.session)  # refuses before anything is written
+    _make_way(engine, definition.object_key)
+    engine.put_catalog(analysis.session)
+    _start_or_undo(engine, definition.object_key, lambda: engine.start_job(spec))
+
+
+@_run.register(s.CreateSink)
+def _create_sink(statement: s.CreateSink, engine: Engine, analysis: Analysis) -> None:
+    definition = analysis.definition
+    if not isinstance(definition, SinkDefinition):
+        raise InternalError("CREATE SINK defined something else")
+    if _unchanged(engine, definition.object_key, analysis):
+        return
+    if statement.query is None:
+        engine.put_catalog(analysis.session)
+        return
+    spec = make_sink_spec(definition, _only_plan(analysis), analysis.session)
+    _make_way(engine, definition.object_key)
+    engine.put_catalog(analysis.session)
+    _start_or_undo(engine, definition.object_key, lambda: engine.start_job(spec))
+
+
+def _unchanged(engine: Engine, key: ObjectKey, analysis: Analysis) -> bool:
+    """Whether the object was there before, as the statement defines it."""
+    before, after = engine.session.catalog, analysis.session.catalog
+    return key in before and key in after and before[key] is after[key]
+
+
+def _make_way(engine: Engine, key: ObjectKey) -> None:
+    """CREATE OR REPLACE: the job that was there, its rows and its state go."""
+    if key in engine.session.catalog and key.name in engine.jobs:
+        engine.drop_job(key.name)
+
+
+def _start_or_undo(engine: Engine, key: ObjectKey, start: Callable[[], object]) -> None:
+    try:
+        start()
+    except BaseException:
+        session = engine.session
+        if key in session.catalog:
+            found = session.catalog[key]
+            kind: s.ObjectKind = "SINK" if isinstance(found, SinkDefinition) else "MATERIALIZED VIEW"
+            catalog, _ = session.catalog.drop(found.name, kind)
+            engine.drop(session.with_catalog(catalog))
+        raise
+
+
+@_run.register(s.Drop)
+def _drop(statement: s.Drop, engine: Engine, analysis: Analysis) -> None:
+    engine.drop(analysis.session)
+
+
+@_run.register(s.Alter)
+def _alter(statement: s.Alter, engine: Engine, analysis: Analysis) -> None:
+    if statement.action == "rename" and statement.name.text in engine.jobs:
+        raise UnsupportedError(
+            "UNSUPPORTED_STATEMENT",
+            f'"{statement.name}" has a job and cannot be renamed while it is there',
+            hint="create it under the new name and drop the old one",
+            span=statement.name.span,
+        )
+    engine.put_catalog(analysis.session)
+
+
+@_run.register(s.Insert)
+def _insert(statement: s.Insert, engine: Engine, analysis: Analysis) -> None:
+    plan = _only_plan(analysis)
+    if not plan.scans() or all(scan.kind in ("materialized view", "system table") for scan in plan.scans()):
+        insert_rows(engine, statement, plan)
+        return
+    spec = make_insert_spec(statement, plan, engine.session)
+    text = canonical_text(statement)
+    running = engine.jobs.get(spec.name)
+    if running is not None:
+        if running.spec.sql == spec.sql:
+            engine.notices.append(f"job {spec.name} is there already")
+            return
+        raise CatalogError(
+            "OBJECT_EXISTS",
+            f"job {spec.name} runs another INSERT",
+            hint="name this one: INSERT INTO … WITH (job_name = '…') SELECT …",
+            span=statement.target.span,
+        )
+    engine.start_job(spec, statement=text)
+
+
+@_run.register(s.StatementSet)
+def _statement_set(statement: s.StatementSet, engine: Engine, analysis: Analysis) -> None:
+    for insert, plan in zip(statement.inserts, analysis.plans, strict=True):
+        _insert(insert, engine, replace(analysis, plans=(plan,)))
+
+
+@_run.register(s.ControlJob)
+def _control(statement: s.ControlJob, engine: Engine, analysis: Analysis) -> None:
+    name = statement.name.text
+    if statement.action == "PAUSE":
+        engine.pause(name)
+    elif statement.action == "RESUME":
+        engine.resume(name)
+    elif statement.action == "RESTART":
+        engine.restart(name)
+    elif statement.drain:
+        engine.drain(name, timeout=600.0)
+    else:
+        engine.stop(name)
+
+
+@_run.register(s.AdvanceWatermark)
+def _advance(statement: s.AdvanceWatermark, engine: Engine, analysis: Analysis) -> None:
+    stream = engine.session.catalog.get(statement.stream)
+    engine.advance_watermark(stream.name.text, statement.timestamp_us)
+
+
+@_run.register(s.SetSetting)
+@_run.register(s.ResetSetting)
+def _setting(statement: s.Statement, engine: Engine, analysis: Analysis) -> None:
+    engine.session = analysis.session

@@ -1,0 +1,111 @@
+"""The thread that looks after jobs: idle partitions, restarts, the end of bounded input, upkeep of the stores."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import PenstockError
+from penstock.runtime.backoff import Backoff, transient
+from penstock.runtime.states import JobState
+
+if TYPE_CHECKING:
+    from penstock.clock import Clock
+    from penstock.runtime.job import Job
+    from penstock.runtime.run import Run
+
+_LOG: Final = logging.getLogger(__name__)
+_EVERY: Final = 0.1
+_UPKEEP_EVERY: Final = 5.0
+
+
+class Supervisor:
+    """Watches all jobs of an engine from one thread, and takes in what ends by itself."""
+
+    def __init__(self, jobs: Callable[[], Iterable[Job]], clock: Clock, upkeep: Callable[[], None]) -> None:
+        self._jobs = jobs
+        self._clock = clock
+        self._upkeep = upkeep
+        self._closing = threading.Event()
+        self._due: dict[str, float] = {}
+        self._backoffs: dict[str, Backoff] = {}
+        self._next_upkeep = clock.monotonic() + _UPKEEP_EVERY
+        self._thread = threading.Thread(target=self._loop, name="penstock-supervisor", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread; no job is restarted after this."""
+        self._closing.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(30)
+
+    def ended(self, job: Job, run: Run) -> None:
+        """The query of a job has ended. Whether by itself, its state tells."""
+        error = run.failure
+        if self._closing.is_set() or error is None or job.run is not run:
+            job.notify()
+            return
+        cause = run.cause
+        if cause is not None and transient(cause) and job.state.active:
+            self._restart(job, error)
+        elif job.state.active:
+            job.move(JobState.FAILED, error.message, error)
+
+    def _restart(self, job: Job, error: PenstockError) -> None:
+        backoff = self._backoffs.setdefault(job.name, Backoff(self._clock))
+        self._due[job.name] = self._clock.monotonic() + backoff.next_delay()
+        job.restarts += 1
+        job.move(JobState.RESTARTING, error.message, error)
+
+    def start_soon(self, job: Job) -> None:
+        """Start a job from the supervisor's own thread."""
+        self._due[job.name] = self._clock.monotonic()
+
+    def _loop(self) -> None:
+        while not self._closing.wait(_EVERY):
+            for job in tuple(self._jobs()):
+                try:
+                    self._look(job)
+                except Exception:  # noqa: BLE001 - one job must not end the care for the others
+                    _LOG.exception("looking after job %s", job.name)
+            if self._clock.monotonic() >= self._next_upkeep:
+                self._next_upkeep = self._clock.monotonic() + _UPKEEP_EVERY
+                try:
+                    self._upkeep()
+                except Exception:  # noqa: BLE001 - it is tried again
+                    _LOG.exception("upkeep of the stores")
+
+    def _look(self, job: Job) -> None:
+        due = self._due.get(job.name)
+        if due is not None:
+            if self._clock.monotonic() >= due:
+                del self._due[job.name]
+                self._start(job)
+            return
+        if job.state is not JobState.RUNNING or job.last is None or job.run is None:
+            return
+        if job.last.ended:
+            job.stop(JobState.STOPPED, "its input has ended")
+            return
+        self._tick(job)
+
+    def _start(self, job: Job) -> None:
+        if job.state not in (JobState.RESTARTING, JobState.CREATED, JobState.STOPPED):
+            return
+        try:
+            job.start("started again" if job.restarts else "started")
+        except PenstockError as error:
+            _LOG.warning("job %s: %s", job.name, error)
+
+    def _tick(self, job: Job) -> None:
+        """Partitions that have been silent for long no longer hold the watermark back."""
+        tracker, now = job.tracker, self._clock.now_us()
+        if tracker is None or (due := tracker.next_idle_us) is None or due > now:
+            return
+        if not job.reached(job.current_positions()):
+            return  # rows are waiting: what looks silent may not be
+        job.move_time(lambda found: found.tick(now))

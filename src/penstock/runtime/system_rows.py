@@ -1,0 +1,140 @@
+"""The system tables: what is kept comes from the view store, what is true right now from the jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.catalog.system import find_system
+from penstock.errors import InternalError
+from penstock.runtime.states import JobState
+from penstock.runtime.watermark_report import watermark_rows
+from penstock.stores.arrow_types import arrow_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.runtime.engine import Engine
+    from penstock.runtime.job import Job
+
+
+def system_table(engine: Engine, name: str) -> pa.Table:
+    """A system table as it is now, with exactly its declared columns."""
+    short = name.lower().rpartition(".")[2]
+    if short in engine.catalog_tables:
+        return engine.catalog_tables[short](engine.session)
+    if short in _LIVE:
+        return rows_to_table(name, _LIVE[short](engine))
+    found = engine.home.views.system_table(name)
+    if found is None:
+        raise InternalError(f"nobody answers {name}")
+    return found
+
+
+def rows_to_table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
+    """Rows of a system table in its declared columns; times are microseconds since 1970."""
+    import pyarrow as pa
+
+    table = find_system(name)
+    assert table is not None
+    columns: dict[str, pa.Array] = {}
+    for column in table.columns:
+        assert column.type is not None
+        wanted = arrow_type(column.type)
+        values = [row.get(column.name) for row in rows]
+        if pa.types.is_timestamp(wanted):
+            columns[column.name] = pa.array(values, pa.int64()).cast(wanted)
+        elif pa.types.is_list(wanted) and pa.types.is_timestamp(wanted.value_type):
+            columns[column.name] = pa.array(values, pa.list_(pa.int64())).cast(wanted)
+        else:
+            columns[column.name] = pa.array(values, wanted)
+    return pa.table(columns)
+
+
+def job_row(engine: Engine, job: Job) -> dict[str, Any]:
+    """What SHOW JOBS and penstock.jobs tell of a job."""
+    entry = engine.home.views.ledger(job.name)
+    tracker = job.tracker
+    watermark = tracker.watermark_us if tracker is not None else entry.watermark_us if entry is not None else None
+    return {
+        "name": job.name,
+        "state": job.state.value,
+        "sql": job.spec.sql,
+        "batch_id": entry.batch_id if entry is not None else None,
+        "watermark": watermark,
+        "input_rows": int(entry.counters.get("input_rows", 0)) if entry is not None else 0,
+        "lag": _lag(job),
+        "restarts": job.restarts,
+        "error": f"[{job.error.condition}] {job.error.message}" if job.error is not None else None,
+        "started_at": job.started_at_us,
+    }
+
+
+def _lag(job: Job) -> int | None:
+    """How many rows are there that the job has not committed."""
+    if job.last is None or job.state is JobState.FAILED:
+        return None
+    latest = job.current_positions()
+    return sum(
+        max(0, end - job.last.positions.get(scan, {}).get(partition, 0))
+        for scan, ends in latest.items()
+        for partition, end in ends.items()
+    )
+
+
+def _jobs(engine: Engine) -> list[dict[str, Any]]:
+    return [job_row(engine, job) for job in engine.jobs.values()]
+
+
+def _watermarks(engine: Engine) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for job in engine.jobs.values():
+        if job.tracker is None:
+            continue
+        pending = engine.open_windows(job)
+        found += [
+            {
+                "job": row.job,
+                "source": row.source,
+                "partition": row.partition,
+                "max_event_time": row.max_event_time,
+                "current_watermark": row.current_watermark,
+                "idle": row.idle,
+                "pending_windows": list(row.pending_windows),
+            }
+            for row in watermark_rows(job.name, job.tracker, pending)
+        ]
+    return found
+
+
+def _connector_offsets(engine: Engine) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for job in engine.jobs.values():
+        entry = engine.home.views.ledger(job.name)
+        ends: Mapping[str, Mapping[int, int]] = job.current_positions()
+        for kept in entry.offsets if entry is not None else ():
+            end = ends.get(kept.connector_id, {}).get(kept.partition)
+            found.append(
+                {
+                    "connector_id": kept.connector_id,
+                    "partition": kept.partition,
+                    "offset": kept.offset,
+                    "timestamp": kept.timestamp_us,
+                    "job": job.name,
+                    "end_offset": end - 1 if end is not None else None,
+                    "lag": end - 1 - kept.offset if end is not None else None,
+                }
+            )
+    return found
+
+
+def _window_aggregates(engine: Engine) -> list[dict[str, Any]]:
+    return [row for job in engine.jobs.values() for row in engine.window_state(job)]
+
+
+_LIVE: Final[Mapping[str, Callable[[Engine], list[dict[str, Any]]]]] = {
+    "jobs": _jobs,
+    "watermarks": _watermarks,
+    "connector_offsets": _connector_offsets,
+    "window_aggregates": _window_aggregates,
+}

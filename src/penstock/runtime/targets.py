@@ -1,0 +1,120 @@
+"""Where the rows of a job go.
+
+`take` runs the batch: it is the one action on Spark's frame. `write` hands rows to a place outside the view store,
+before the batch is in the ledger; so a place that must not see a row twice has to know batches itself. `deliver` hands
+them to somebody who waits for them, after the batch is in the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.connectors.sink import OPERATION
+from penstock.failpoints import hit
+from penstock.plan.job_plan import BATCH_VIEW, KEEP_COLUMN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from penstock.connectors.sink import Sink, SinkContext
+    from penstock.plan.job_plan import JobPlan
+    from penstock.stores.views import CommitResult
+
+
+class Target(Protocol):
+    """A place for the rows of a job; `view` is the view that the store keeps for it, if any."""
+
+    view: str | None
+
+    def take(self, frame: DataFrame, batch_id: int) -> pa.Table | None: ...
+
+    def write(self, rows: pa.Table | None, batch_id: int) -> None: ...
+
+    def deliver(self, rows: pa.Table | None, result: CommitResult) -> None: ...
+
+
+class ViewTarget:
+    """A materialized view: the store takes the rows in the batch's own transaction."""
+
+    def __init__(self, view: str, plan: JobPlan) -> None:
+        self.view: str | None = view
+        self._plan = plan
+
+    def take(self, frame: DataFrame, batch_id: int) -> pa.Table | None:
+        if self._plan.batch is None:
+            return frame.toArrow()
+        frame.createOrReplaceTempView(BATCH_VIEW)
+        return frame.sparkSession.sql(self._plan.batch).toArrow()
+
+    def write(self, rows: pa.Table | None, batch_id: int) -> None:
+        """Nothing: the rows go with the commit."""
+
+    def deliver(self, rows: pa.Table | None, result: CommitResult) -> None:
+        """Nothing: subscribers follow the store."""
+
+
+class ConsumerTarget(ViewTarget):
+    """Somebody who reads the result as it comes, and holds the job back while they are busy.
+
+    The rows of an append query are handed on as they are; of an updating one, the changes of the view that an
+    in-memory store keeps for it.
+    """
+
+    def __init__(
+        self,
+        plan: JobPlan,
+        put: Callable[[pa.Table], None],
+        view: str | None,
+        changes: Callable[[CommitResult], pa.Table | None],
+    ) -> None:
+        super().__init__(view or "", plan)
+        self.view = view
+        self._put = put
+        self._changes = changes
+
+    def deliver(self, rows: pa.Table | None, result: CommitResult) -> None:
+        found = rows if self.view is None else self._changes(result)
+        if found is not None and found.num_rows > 0:
+            self._put(found)
+
+
+class SinkTarget:
+    """A connector that takes rows."""
+
+    view: str | None = None
+
+    def __init__(self, sink: Sink, context: SinkContext, plan: JobPlan, fit: Callable[[pa.Table], pa.Table]) -> None:
+        """`fit` turns rows of the query into rows of the sink."""
+        self._sink = sink
+        self._context = context
+        self._plan = plan
+        self._fit = fit
+
+    def take(self, frame: DataFrame, batch_id: int) -> pa.Table | None:
+        if self._sink.takes_frame:
+            frame.write.format("noop").mode("overwrite").save()
+            return None
+        return frame.toArrow()
+
+    def write(self, rows: pa.Table | None, batch_id: int) -> None:
+        if rows is None or rows.num_rows == 0:
+            return
+        hit("sink.before_write")
+        self._sink.write(self._fit(self._shown(rows)), self._context, batch_id)
+        hit("sink.after_write")
+
+    def deliver(self, rows: pa.Table | None, result: CommitResult) -> None:
+        """Nothing: the rows are already there."""
+
+    def _shown(self, rows: pa.Table) -> pa.Table:
+        """The columns of the sink; rows of an updating query say what became of them."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if self._plan.kind != "append":
+            kept = rows.column(KEEP_COLUMN) if KEEP_COLUMN in rows.column_names else pa.array([True] * rows.num_rows)
+            operations = pc.if_else(pc.fill_null(kept, False), "upsert", "delete")
+            rows = rows.select([column.name for column in self._plan.columns]).add_column(0, OPERATION, operations)
+        return rows

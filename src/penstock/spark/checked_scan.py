@@ -1,0 +1,288 @@
+"""From a source to the temporary view that a job's query reads: decoded, checked, observed, with our own event time.
+
+Every scan goes the same way, as a stream while the job runs and as a batch when an offset range is read again:
+
+    source -> decode bytes -> metadata and computed columns -> is the row good? -> observe -> good rows -> event time
+
+What makes a row bad is one list of checks. While the stream runs they are a single condition and a count; only when
+that count is above zero is the range read again, to tell which rows were bad and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.connectors.metadata_columns import with_metadata
+from penstock.connectors.registry import source_of
+from penstock.connectors.source import ScanRequest
+from penstock.formats import decode
+from penstock.frozen import frozen
+from penstock.plan.computed import bind_computed
+from penstock.plan.spark_text import spark_sql
+from penstock.spark.watermark_calls import own_watermark
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from penstock.catalog.model import ColumnDefinition, SourceDefinition
+    from penstock.plan.job_plan import ScanPlan
+    from penstock.plan.session import Session
+
+BAD = "__bad"
+SOURCE_ROW = "__source"
+DEFAULT_DRIFT = timedelta(days=1)
+
+
+@frozen
+class CheckedScan:
+    """One scan of a job, ready to be turned into frames."""
+
+    scan: ScanPlan
+    definition: SourceDefinition
+    session: Session
+    request: ScanRequest
+    partitions: int
+    uses_event_time: bool  # the job closes windows: rows without a usable time are bad
+
+    @property
+    def observation(self) -> str:
+        """The name under which Spark reports what was seen of the scan."""
+        return f"observed{self.scan.view}"
+
+    @property
+    def policy(self) -> str:
+        return str(self.definition.options.values.get("bad_data", "dead_letter"))
+
+    @property
+    def tracked(self) -> bool:
+        """Whether the largest event times are looked at."""
+        return self.scan.event_time is not None
+
+    @property
+    def checked(self) -> bool:
+        """Whether a row can be bad at all."""
+        return bool(self._checks_apply())
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        """The good rows as a stream, with the columns that the query needs."""
+        from pyspark.sql import functions as f
+
+        frame = self._declared(source_of(self._connector).stream(spark, self.request), self.scan.columns)
+        frame = self._judged(frame, f.current_timestamp())
+        frame = self._observed(frame)
+        frame = self._good(frame).select(*[_quoted(name) for name in self.scan.columns])
+        event_time = self.scan.event_time
+        if self.uses_event_time and event_time is not None:
+            frame = own_watermark(frame, event_time.column, event_time.delay_us // 1000)
+        return frame
+
+    def good_again(self, spark: SparkSession, start: str | None, end: str, batch_time_ms: int) -> DataFrame:
+        """The good rows of an offset range, each with where it came from: `__source`."""
+        from pyspark.sql import functions as f
+
+        frame = self._again(spark, start, end, batch_time_ms)
+        row = f.to_json(self._whole_row(frame), {"ignoreNullFields": "false"})
+        source = f.struct(
+            f.lit(self.scan.id).alias("scan"),
+            f.col("__partition").alias("partition"),
+            f.col("__offset").alias("offset"),
+            row.alias("row"),
+        )
+        return self._good(frame.withColumn(SOURCE_ROW, source)).select(
+            *[_quoted(name) for name in self.scan.columns], SOURCE_ROW
+        )
+
+    def bad_again(self, spark: SparkSession, start: str | None, end: str, batch_time_ms: int) -> DataFrame:
+        """The bad rows of an offset range: partition, offset, raw, reason, error."""
+        from pyspark.sql import functions as f
+
+        frame = self._again(spark, start, end, batch_time_ms)
+        if self.definition.options.format is not None:
+            raw = f.col("__value")
+        else:
+            raw = f.to_json(self._whole_row(frame), {"ignoreNullFields": "false"}).cast("binary")
+        reason: Column = f.lit(None).cast("string")
+        error: Column = f.lit(None).cast("string")
+        for check in reversed(list(self._checks(f.timestamp_millis(f.lit(batch_time_ms))))):
+            reason = f.when(check.fails, f.lit(check.reason)).otherwise(reason)
+            error = f.when(check.fails, check.error).otherwise(error)
+        return frame.filter(f.col(BAD)).select(
+            f.col("__partition").alias("partition"),
+            f.col("__offset").alias("offset"),
+            raw.alias("raw"),
+            reason.alias("reason"),
+            error.alias("error"),
+        )
+
+    # the steps
+
+    @property
+    def _connector(self) -> str:
+        return self.definition.options.connector
+
+    def _again(self, spark: SparkSession, start: str | None, end: str, batch_time_ms: int) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        names = tuple(entry.name for entry in self.definition.columns)
+        raw = source_of(self._connector).between(spark, self.request, start, end)
+        return self._judged(self._declared(raw, names), f.timestamp_millis(f.lit(batch_time_ms)))
+
+    def _declared(self, frame: DataFrame, names: tuple[str, ...]) -> DataFrame:
+        """The frame with the declared columns among `names`, and with those that the checks look at."""
+        wanted = needed_columns(self.definition, {*names, *self._needed_for_checks()})
+        if self.definition.options.format is not None:
+            physical = tuple(entry.name for entry in self.definition.columns if entry.physical and entry.name in wanted)
+            frame = decode(frame, self.definition, physical)
+        frame = with_metadata(frame, self.definition, tuple(wanted))
+        for entry in self.definition.columns:
+            if entry.computed is not None and entry.name in wanted:
+                frame = frame.withColumn(entry.name, self._computed(entry))
+        return frame
+
+    def _computed(self, entry: ColumnDefinition) -> Column:
+        from pyspark.sql import functions as f
+
+        assert entry.computed is not None
+        bound, _ = bind_computed(self.definition, entry.computed, self.session)
+        value = f.expr(spark_sql(bound, pretty=False))
+        return value if entry.type is None else value.cast(entry.type.spark())
+
+    def _judged(self, frame: DataFrame, clock: Column) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        bad: Column = f.lit(False)
+        for check in self._checks(clock):
+            bad = bad | check.fails
+        return frame.withColumn(BAD, bad) if self.checked else frame
+
+    def _good(self, frame: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        return frame.filter(~f.col(BAD)) if self.checked else frame
+
+    def _observed(self, frame: DataFrame) -> DataFrame:
+        """Counts bad rows, and finds the largest event time of each partition."""
+        from pyspark.sql import functions as f
+
+        found: list[Column] = []
+        if self.checked:
+            found.append(f.count_if(f.col(BAD)).alias("bad"))
+        if self.tracked:
+            assert self.scan.event_time is not None
+            time = f.col(_quoted(self.scan.event_time.column))
+            usable = self._usable_time(time, f.current_timestamp())
+            if self.checked:
+                usable = usable & ~f.col(BAD)
+            micros = f.unix_micros(time)
+            if self.uses_event_time:
+                found.append(f.min(f.when(usable, micros)).alias("min"))
+            for partition in range(self.partitions):
+                mine = usable & (f.col("__partition") == partition)
+                found.append(f.max(f.when(mine, micros)).alias(f"max{partition}"))
+        return frame.observe(self.observation, *found) if found else frame
+
+    def _usable_time(self, time: Column, clock: Column) -> Column:
+        from pyspark.sql import functions as f
+
+        return (time <= clock + _interval(self.drift)) & (time >= f.timestamp_millis(f.lit(0)))
+
+    @property
+    def drift(self) -> timedelta:
+        """How far a row may lie ahead of the clock."""
+        found = self.definition.options.values.get("max_future_drift")
+        return found if isinstance(found, timedelta) else DEFAULT_DRIFT
+
+    # what makes a row bad
+
+    def _checks_apply(self) -> tuple[str, ...]:
+        strict = self.policy != "null"
+        found = ["malformed"] if self.definition.options.format not in (None, "raw") and strict else []
+        if any(True for _ in self._not_null()):
+            found.append("not_null")
+        if self.uses_event_time and self.tracked:
+            found.append("time")
+        return tuple(found)
+
+    def _not_null(self) -> Iterator[ColumnDefinition]:
+        return (entry for entry in self.definition.columns if not entry.nullable)
+
+    def _needed_for_checks(self) -> set[str]:
+        needed = {entry.name for entry in self._not_null()}
+        if self.scan.event_time is not None:
+            needed.add(self.scan.event_time.column)
+        return needed
+
+    def _checks(self, clock: Column) -> Iterator[_Check]:
+        """Each way a row can be bad, the first that holds names it."""
+        from pyspark.sql import functions as f
+
+        applies = self._checks_apply()
+        if "malformed" in applies:
+            error = f.col("__error")
+            yield _Check(error.isNotNull(), "malformed", error)
+        for entry in self._not_null():
+            text = f'column "{entry.name}" is NOT NULL and has no value'
+            yield _Check(f.col(_quoted(entry.name)).isNull(), "not_null", f.lit(text))
+        if "time" in applies:
+            assert self.scan.event_time is not None
+            name = self.scan.event_time.column
+            time = f.col(_quoted(name))
+            yield _Check(time.isNull(), "null_time", f.lit(f'the event time "{name}" is NULL'))
+            ahead = time > clock + _interval(self.drift)
+            shown = f.date_format(time, "yyyy-MM-dd HH:mm:ss")
+            yield _Check(
+                f.coalesce(ahead, f.lit(False)),
+                "future_time",
+                f.concat(f.lit(f'the event time "{name}" '), shown, f.lit(" is further ahead than max_future_drift")),
+            )
+            yield _Check(
+                f.coalesce(time < f.timestamp_millis(f.lit(0)), f.lit(False)),
+                "before_1970",
+                f.concat(f.lit(f'the event time "{name}" '), shown, f.lit(" is before 1970")),
+            )
+
+    def _whole_row(self, frame: DataFrame) -> Column:
+        from pyspark.sql import functions as f
+
+        present = set(frame.columns)
+        names = [entry.name for entry in self.definition.columns if entry.name in present]
+        return f.struct(*[_quoted(name) for name in names])
+
+
+@frozen
+class _Check:
+    fails: Column  # never NULL
+    reason: str
+    error: Column
+
+
+def needed_columns(definition: SourceDefinition, wanted: set[str]) -> set[str]:
+    """The declared columns that `wanted` ones are made of, themselves included."""
+    needed = {name.casefold() for name in wanted}
+    for entry in definition.columns:
+        if entry.computed is not None and entry.name.casefold() in needed:
+            needed |= {column.name.casefold() for column in entry.computed.find_all(exp.Column)}
+    return {entry.name for entry in definition.columns if entry.name.casefold() in needed}
+
+
+def columns_to_read(definition: SourceDefinition, scan: ScanPlan) -> tuple[str, ...]:
+    """The physical columns that a scan has to fetch: those of the query, of its event time, and NOT NULL ones."""
+    wanted = {*scan.columns, *(entry.name for entry in definition.columns if not entry.nullable)}
+    if scan.event_time is not None:
+        wanted.add(scan.event_time.column)
+    needed = needed_columns(definition, wanted)
+    return tuple(entry.name for entry in definition.columns if entry.physical and entry.name in needed)
+
+
+def _interval(length: timedelta) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.make_dt_interval(f.lit(length.days), f.lit(0), f.lit(0), f.lit(length.seconds + length.microseconds / 1e6))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

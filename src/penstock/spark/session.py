@@ -1,0 +1,289 @@
+"""The one Spark session of a process: how it is started, and how nothing of it is left behind.
+
+The JVM is started in a session of its own: Ctrl-C in the terminal reaches only us, and we stop the jobs at a batch
+boundary before Spark goes. Everything it and its Python workers print goes to files in the log directory. It ends when
+our end of its standard input is closed, so also when this process is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import sysconfig
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.errors import RuntimeFailure
+from penstock.frozen import frozen
+from penstock.spark.java import require_java
+from penstock.spark.logs import open_output, write_logging
+from penstock.spark.watermark_calls import check_calls
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+_MIB: Final = 1024**2
+_SECONDS_TO_STOP: Final = 20
+
+
+@frozen
+class SparkSettings:
+    """What a session is started with; `parallelism` is the number of cores where none is given.
+
+    With `named_sources` every stream must have a name, and its offsets are kept under it: sources can then be added to
+    a query, or change places in it, without losing their positions.
+    """
+
+    log_directory: Path
+    driver_memory_bytes: int = 2 * 1024**3
+    parallelism: int | None = None
+    master: str = "local[*]"
+    named_sources: bool = False
+
+
+@frozen
+class _Running:
+    session: SparkSession
+    gateway: Any
+    settings: SparkSettings
+
+
+_lock = threading.RLock()
+_held: list[_Running] = []  # one at most
+
+
+def shared_session(settings: SparkSettings) -> SparkSession:
+    """The session of this process, started by the first call; the settings of later calls are not looked at."""
+    with _lock:
+        if not _held:
+            _held.append(_start(settings))
+        return _held[0].session
+
+
+def session_running() -> bool:
+    """Whether this process has a session."""
+    return bool(_held)
+
+
+def jvm_pid() -> int | None:
+    """The process id of Spark's JVM, while there is one."""
+    return int(_held[0].gateway.proc.pid) if _held else None
+
+
+def log_file() -> Path | None:
+    """Where Spark writes its log, while a session runs."""
+    return _held[0].settings.log_directory / "spark.log" if _held else None
+
+
+def stop_session() -> None:
+    """Stop the session and wait until its JVM has ended; a later `shared_session` starts a new one."""
+    with _lock:
+        if not _held:
+            return
+        running = _held.pop()
+        # Spark may have died before us: then there is nothing to tell it, only something to clear away.
+        with contextlib.suppress(Exception):
+            running.session.stop()
+        _end(running.gateway)
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def spark_options(settings: SparkSettings) -> dict[str, str]:
+    """Every Spark option that differs from Spark's default, and why."""
+    parallelism = settings.parallelism or cores()
+    master = f"local[{max(parallelism, cores())}]" if settings.master == "local[*]" else settings.master
+    streaming = "org.apache.spark.sql.execution.streaming"
+    return {
+        "spark.master": master,
+        "spark.app.name": "penstock",
+        # A worker that is slow to come up on a busy machine is no error yet.
+        "spark.python.authenticate.socketTimeout": "120s",
+        "spark.driver.memory": f"{max(settings.driver_memory_bytes // _MIB, 512)}m",
+        "spark.driver.extraJavaOptions": " ".join(
+            (
+                f"-Dlog4j2.configurationFile={_log4j(settings).as_uri()}",
+                "-Djava.awt.headless=true",
+                "-Duser.timezone=UTC",
+            )
+        ),
+        # Nothing listens on the network.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # A session that lives for weeks keeps only what it needs of jobs that have ended.
+        "spark.ui.retainedJobs": "100",
+        "spark.ui.retainedStages": "100",
+        "spark.ui.retainedTasks": "1000",
+        "spark.sql.ui.retainedExecutions": "20",
+        "spark.sql.streaming.ui.enabled": "false",
+        # Our results reach the driver as Arrow batches that we bound ourselves.
+        "spark.driver.maxResultSize": "0",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Each job has a pool of its own, so that a slow one does not hold the others up.
+        "spark.scheduler.mode": "FAIR",
+        # Takes 40 ms off every small batch that runs Python.
+        "spark.python.unix.domain.socket.enabled": "true",
+        # No table of Spark's own, and no directory for them where the user happens to stand.
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": (settings.log_directory / "warehouse").absolute().as_uri(),
+        "spark.sql.session.timeZone": "UTC",
+        # `${…}` in a query is text of the user's, not a variable of Spark's.
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.shuffle.partitions": str(parallelism),
+        # The default manager starts ten processes for each file of a checkpoint, this one two.
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            f"{streaming}.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
+        "spark.sql.streaming.stateStore.providerClass": f"{streaming}.state.RocksDBStateStoreProvider",
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
+        # Recovery goes back to any of these batches.
+        "spark.sql.streaming.minBatchesToRetain": "100",
+        "spark.sql.streaming.queryEvolution.enableSourceEvolution": str(settings.named_sources).lower(),
+        # Names are written by the second format only.
+        "spark.sql.streaming.offsetLog.formatVersion": "2" if settings.named_sources else "1",
+        # An idle job asks its sources this often; each question costs a millisecond or two of a core.
+        "spark.sql.streaming.pollingDelay": "20",
+    }
+
+
+def _start(settings: SparkSettings) -> _Running:
+    java = require_java()
+    settings.log_directory.mkdir(parents=True, exist_ok=True)
+    write_logging(_log4j(settings), settings.log_directory)
+    with warnings.catch_warnings():
+        # PySpark and py4j warn of versions and of sockets they leave to the garbage collector; neither is for our user.
+        warnings.simplefilter("ignore")
+        try:
+            from pyspark import SparkConf
+        except ImportError as error:
+            raise RuntimeFailure(
+                "SPARK_FAILED", "the package pyspark is not installed", hint="pip install 'pyspark>=4.2,<4.4'"
+            ) from error
+        conf = SparkConf(loadDefaults=False).setAll(list(spark_options(settings).items()))
+        with _environment(java.home):
+            return _launch(conf, settings)
+
+
+def _launch(conf: SparkConf, settings: SparkSettings) -> _Running:
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    active = SparkContext._active_spark_context  # noqa: SLF001 - no public way to ask
+    if active is not None:
+        raise RuntimeFailure(
+            "SPARK_FAILED",
+            "this process has a Spark session that Penstock has not started",
+            hint="stop it first, or use Penstock from a process of its own",
+        )
+    output = open_output(settings.log_directory)
+    try:
+        gateway = launch_gateway(  # type: ignore[no-untyped-call]
+            conf, {"stdout": output, "stderr": subprocess.STDOUT, "start_new_session": True}
+        )
+    except (OSError, PySparkException) as error:
+        raise _not_started(settings, error) from error
+    finally:
+        os.close(output)
+    try:
+        context = SparkContext(gateway=gateway, conf=conf)
+        session = SparkSession(context)
+        check_calls(session)
+    except RuntimeFailure:
+        _end(gateway)
+        raise
+    except Exception as error:
+        _end(gateway)
+        raise _not_started(settings, error) from error
+    return _Running(session, gateway, settings)
+
+
+def _not_started(settings: SparkSettings, error: Exception) -> RuntimeFailure:
+    return RuntimeFailure(
+        "SPARK_FAILED",
+        "Spark could not start",
+        hint=f"look into {settings.log_directory / 'spark.out'} and spark.log beside it",
+        detail=str(error).strip() or None,
+    )
+
+
+def _end(gateway: Any) -> None:
+    """End the JVM: close its standard input, which is what it waits for; kill it where that is not enough."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    process: subprocess.Popen[bytes] = gateway.proc
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+    try:
+        process.wait(_SECONDS_TO_STOP)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    # PySpark keeps these for the life of the process and would talk to the JVM that has gone.
+    for holder, names in (
+        (SparkContext, ("_gateway", "_jvm", "_active_spark_context")),
+        (SparkSession, ("_instantiatedSession", "_activeSession")),
+    ):
+        for name in names:
+            setattr(holder, name, None)
+
+
+@contextlib.contextmanager
+def _environment(java_home: Path) -> Iterator[None]:
+    """The environment while the JVM starts, which hands it on to its Python workers; ours stays as it was."""
+    import pyspark
+
+    wanted = {
+        "JAVA_HOME": str(java_home),
+        # A Spark that the user has elsewhere is of another version than the package we were tested with.
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join([*_source_tree(), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        # What Python workers print must reach the log when it happens, also when they die.
+        "PYTHONUNBUFFERED": "1",
+    }
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _source_tree() -> list[str]:
+    """Where the workers find this package, when it is not installed but run from its sources."""
+    import penstock
+
+    parent = Path(penstock.__file__).resolve().parent.parent
+    installed = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
+    return [] if parent in installed else [str(parent)]
+
+
+def _log4j(settings: SparkSettings) -> Path:
+    return (settings.log_directory / "log4j2.properties").absolute()

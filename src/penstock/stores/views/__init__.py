@@ -1,0 +1,29 @@
+"""The store of views: rows, changes, ledger, tracker and what else jobs keep, in one DuckDB database."""
+
+from __future__ import annotations
+
+from penstock.stores.views.model import (
+    Answer,
+    BatchCommit,
+    CommitResult,
+    JobTransition,
+    LedgerEntry,
+    PartitionOffset,
+    Snapshot,
+    StoredChange,
+    ViewSpec,
+)
+from penstock.stores.views.store import ViewStore
+
+__all__ = [
+    "Answer",
+    "BatchCommit",
+    "CommitResult",
+    "JobTransition",
+    "LedgerEntry",
+    "PartitionOffset",
+    "Snapshot",
+    "StoredChange",
+    "ViewSpec",
+    "ViewStore",
+]

@@ -1,0 +1,95 @@
+"""The change log of a view: what is in it, what is read from it, and what is trimmed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import RuntimeFailure
+from penstock.frozen import frozen
+from penstock.stores.duckdb_types import from_duckdb, typed
+from penstock.stores.views.database import fetched, one_row
+from penstock.stores.views.model import Snapshot, StoredChange
+from penstock.stores.views.reading import as_of
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+    from penstock.stores.views.model import Operation
+    from penstock.stores.views.view_table import ViewTable
+
+
+@frozen
+class LogExtent:
+    """Which sequence numbers a view has: those that are kept go from `first_seq` to `last_seq`."""
+
+    first_seq: int
+    last_seq: int
+
+
+def extent(reader: duckdb.DuckDBPyConnection, view: ViewTable) -> LogExtent:
+    """The extent of a view's log. Where everything was trimmed, the numbers still go on from where they were."""
+    row = one_row(
+        reader, f"SELECT first_seq, (SELECT max(seq) FROM {view.log()}) FROM store.views WHERE id = {view.id}"
+    )
+    assert row is not None
+    first, last = row
+    return LogExtent(first, max(first - 1, last or 0))
+
+
+def read_changes(reader: duckdb.DuckDBPyConnection, view: ViewTable, since: int, limit: int) -> list[StoredChange]:
+    """The changes after `since`, oldest first; CHANGELOG_EXPIRED where the next one is no longer kept."""
+    kept = extent(reader, view)
+    if since + 1 < kept.first_seq:
+        raise RuntimeFailure(
+            "CHANGELOG_EXPIRED",
+            f"the changes of view {view.spec.name} after {since} are no longer kept; the oldest to go on from is "
+            f"{kept.first_seq - 1}",
+            hint="subscribe without SINCE to begin with the whole view",
+        )
+    if since >= kept.last_seq:
+        return []
+    found = fetched(reader, view.changes(since, limit))
+    heads = zip(*(found.column(place).to_pylist() for place in range(5)), strict=True)
+    columns = view.spec.columns
+    after = _rows(found, "a", columns)
+    before = _rows(found, "b", columns) if view.keyed else []
+    result: list[StoredChange] = []
+    for place, (seq, op, batch, watermark_us, at_us) in enumerate(heads):
+        operation: Operation = op
+        old = before[place] if operation != "insert" else None
+        new = after[place] if operation != "delete" else None
+        result.append(StoredChange(seq, operation, old, new, batch, watermark_us, at_us))
+    return result
+
+
+def read_snapshot(reader: duckdb.DuckDBPyConnection, view: ViewTable) -> Snapshot:
+    """The whole view, and the sequence number of the last change in it."""
+    kept = extent(reader, view)
+    table = typed(from_duckdb(fetched(reader, view.select())), view.spec.columns)
+    batch_id, watermark_us = as_of(reader, {view.spec.name: view})[view.spec.name]
+    return Snapshot(kept.last_seq, batch_id, watermark_us, table)
+
+
+def trim(writer: duckdb.DuckDBPyConnection, view: ViewTable, before_us: int) -> None:
+    """Let go of the changes that were committed before a time. The rows of an append view stay, of course."""
+    kept = extent(writer, view)
+    row = one_row(writer, f"SELECT min(seq) FROM {view.log()} WHERE done >= {before_us}")
+    first = kept.last_seq + 1 if row is None or row[0] is None else max(row[0], kept.first_seq)
+    if view.keyed:
+        gone = one_row(writer, f"SELECT max(batch) FROM {view.log()} WHERE done < {before_us}")
+        if gone is None or gone[0] is None:
+            return
+        writer.execute(f"DELETE FROM {view.log()} WHERE done < {before_us}")
+        writer.execute("UPDATE store.views SET first_seq = ?, floor = ? WHERE id = ?", [first, gone[0], view.id])
+    elif first != kept.first_seq:
+        writer.execute("UPDATE store.views SET first_seq = ? WHERE id = ?", [first, view.id])
+
+
+def _rows(found: pa.Table, side: str, columns: tuple[tuple[str, object], ...]) -> list[dict[str, object]]:
+    import pyarrow as pa
+
+    arrays = [found.column(f"{side}{place}") for place in range(len(columns))]
+    plain = pa.Table.from_arrays(arrays, names=[name for name, _ in columns])
+    rows: list[dict[str, object]] = from_duckdb(plain).to_pylist()
+    return rows

@@ -1,0 +1,81 @@
+"""What jobs leave behind besides views: late rows, dead letters, their facts and their history."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.stores.duckdb_types import quoted, to_duckdb
+from penstock.stores.views.database import one_row, run_with
+from penstock.stores.views.model import JobTransition
+from penstock.stores.views.view_table import BATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import duckdb
+    import pyarrow as pa
+
+_LATE: Final = ("stream", "partition", "offset", "event_time", "watermark", "lateness", "row", "batch_id")
+_DEAD: Final = ("stream", "partition", "offset", "raw", "reason", "error", "recorded_at", "batch_id")
+# Everything that belongs to one job.
+TABLES_OF_A_JOB: Final = ("ledger", "moves", "late_rows", "dead_letters", "jobs", "job_history")
+
+
+def add_late(writer: duckdb.DuckDBPyConnection, job: str, batch: int, rows: pa.Table) -> None:
+    """Keep the late rows of a batch."""
+    _add(writer, "late_rows", _LATE, job, batch, rows)
+
+
+def add_dead(writer: duckdb.DuckDBPyConnection, job: str, batch: int, rows: pa.Table) -> None:
+    """Keep the dead letters of a batch."""
+    _add(writer, "dead_letters", _DEAD, job, batch, rows)
+
+
+def _add(
+    writer: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], job: str, batch: int, rows: pa.Table
+) -> None:
+    if not rows.num_rows:
+        return
+    given = [name for name in columns if name in rows.column_names and name != "batch_id"]
+    names = ", ".join(quoted(name) for name in given)
+    text = (
+        f"INSERT INTO store.{table} (job, batch_id, {names}) "
+        f"SELECT {_literal(job)}, {batch}, {names} FROM {quoted(BATCH)}"
+    )
+    run_with(writer, text, BATCH, to_duckdb(rows.select(given)))
+
+
+def write_facts(writer: duckdb.DuckDBPyConnection, job: str, facts: Mapping[str, Any]) -> None:
+    """Keep the facts of a job in the place of the ones before."""
+    writer.execute("DELETE FROM store.jobs WHERE job = ?", [job])
+    writer.execute("INSERT INTO store.jobs VALUES (?, ?)", [job, json.dumps(dict(facts))])
+
+
+def read_facts(reader: duckdb.DuckDBPyConnection, job: str) -> dict[str, Any]:
+    """The facts of a job; none where nothing was kept."""
+    row = one_row(reader, "SELECT facts FROM store.jobs WHERE job = ?", [job])
+    return {} if row is None else dict(json.loads(row[0]))
+
+
+def known_jobs(reader: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """The jobs that have facts, by name."""
+    return tuple(row[0] for row in reader.execute("SELECT job FROM store.jobs ORDER BY job").fetchall())
+
+
+def write_transition(writer: duckdb.DuckDBPyConnection, step: JobTransition) -> None:
+    """Add a row to the history of a job."""
+    writer.execute(
+        "INSERT INTO store.job_history VALUES (?, make_timestamp(?), ?, ?, ?)",
+        [step.job, step.at_us, step.from_state, step.to_state, step.reason],
+    )
+
+
+def forget(writer: duckdb.DuckDBPyConnection, job: str) -> None:
+    """Remove everything that belongs to a job; views have names and lives of their own."""
+    for table in TABLES_OF_A_JOB:
+        writer.execute(f"DELETE FROM store.{table} WHERE job = ?", [job])
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,87 @@
+"""The definition of a view as the text that the store keeps, and back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from penstock.stores.views.model import ViewSpec
+from penstock.types import Field, SqlType
+
+if TYPE_CHECKING:
+    from penstock.plan.merge_plan import MergePlan
+
+
+def spec_to_text(spec: ViewSpec) -> str:
+    """The definition as JSON."""
+    document = {
+        "name": spec.name,
+        "columns": [[name, _type_out(kind)] for name, kind in spec.columns],
+        "kind": spec.kind,
+        "key": list(spec.key),
+        "merge": None if spec.merge is None else _merge_out(spec.merge),
+        "retention_us": spec.retention_us,
+        "hidden": [[name, _type_out(kind)] for name, kind in spec.hidden],
+    }
+    return json.dumps(document, ensure_ascii=True, separators=(",", ":"))
+
+
+def spec_from_text(text: str) -> ViewSpec:
+    """The definition that was written as this text."""
+    document = json.loads(text)
+    return ViewSpec(
+        name=document["name"],
+        columns=tuple((name, _type_in(kind)) for name, kind in document["columns"]),
+        kind=document["kind"],
+        key=tuple(document["key"]),
+        merge=None if document["merge"] is None else _merge_in(document["merge"]),
+        retention_us=document["retention_us"],
+        hidden=tuple((name, _type_in(kind)) for name, kind in document["hidden"]),
+    )
+
+
+def _type_out(kind: SqlType) -> list[Any]:
+    return [
+        kind.name,
+        list(kind.parameters),
+        [_type_out(element) for element in kind.elements],
+        [[field.name, _type_out(field.type)] for field in kind.fields],
+    ]
+
+
+def _type_in(parts: list[Any]) -> SqlType:
+    name, parameters, elements, fields = parts
+    return SqlType(
+        name,
+        tuple(parameters),
+        tuple(_type_in(element) for element in elements),
+        tuple(Field(field, _type_in(kind)) for field, kind in fields),
+    )
+
+
+def _maybe_out(kind: SqlType | None) -> list[Any] | None:
+    return None if kind is None else _type_out(kind)
+
+
+def _maybe_in(parts: list[Any] | None) -> SqlType | None:
+    return None if parts is None else _type_in(parts)
+
+
+def _merge_out(plan: MergePlan) -> dict[str, Any]:
+    return {
+        "keys": [[key.name, _maybe_out(key.type)] for key in plan.keys],
+        "partials": [[part.name, _maybe_out(part.type), part.how] for part in plan.partials],
+        "columns": [[column.name, _maybe_out(column.type), column.expression] for column in plan.columns],
+        "keep": plan.keep,
+    }
+
+
+def _merge_in(document: dict[str, Any]) -> MergePlan:
+    from penstock.plan.merge_plan import MergeColumn, MergeKey, MergePlan, Partial
+
+    return MergePlan(
+        tuple(MergeKey(name, _maybe_in(kind)) for name, kind in document["keys"]),
+        tuple(Partial(name, _maybe_in(kind), how) for name, kind, how in document["partials"]),
+        tuple(MergeColumn(name, _maybe_in(kind), expression) for name, kind, expression in document["columns"]),
+        document["keep"],
+    )

@@ -1,0 +1,84 @@
+"""A crash at every failpoint, one after the other in the same home; in the end everything is right.
+
+Each test starts the program with one point armed, which is at the same time the restart after the crash before. The
+last one lets it finish and judges the whole.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from penstock.failpoints import NAMES
+from tests.chaos.campaign import CRASHED, Campaign
+from tests.chaos.oracle import check
+
+pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.xdist_group("failpoints")]
+
+SEED: Final = int(os.environ.get("PENSTOCK_CHAOS_SEED", "4"))
+# At which hit the program crashes, where the first few would be too early to mean much.
+HITS: Final = {
+    "catalog.before_write": 2,
+    "catalog.after_write": 2,
+    "batch.entry": 12,
+    "batch.after_action": 13,
+    "view.before_write": 14,
+    "view.before_commit": 15,
+    "view.after_commit": 16,
+    "sink.before_write": 2,
+    "sink.after_write": 3,
+    "watermark.before_set": 17,
+    "batch.exit": 18,
+    "topic.before_end": 25,
+}
+# This one is in a process of Spark's that asks the source for its end. When it dies the program lives on, and the job is
+# started again by the engine itself.
+BESIDE: Final = {"source.latest_offset": 40}
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
+    made = Campaign(tmp_path_factory.mktemp("failpoints"), SEED)
+    sys.stdout.write(f"seed {SEED}\n")
+    yield made
+    made.end()
+
+
+def test_every_failpoint_is_crashed_at() -> None:
+    assert {*HITS, *BESIDE} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in BESIDE])
+def test_crash(campaign: Campaign, name: str) -> None:
+    start = campaign.start("feed", f"{name}=crash@{HITS[name]}")
+    code = start.wait()
+    assert code == CRASHED, f"exit code {code}\n{campaign.tail()}"
+    campaign.after_death()
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_crash_of_a_process_beside_the_program(campaign: Campaign, name: str) -> None:
+    """The job that has lost its process comes back by itself, without a restart of the program."""
+    number = len(campaign.starts) + 1
+    start = campaign.start("feed", f"{name}=crash@{BESIDE[name]}")
+
+    def restarted(events: list[dict[str, Any]]) -> bool:
+        jobs = [event["jobs"] for event in events if event["start"] == number and event["event"] == "standing"]
+        return any(job["restarts"] > 0 and job["state"] == "running" for each in jobs for job in each.values())
+
+    start.wait_for(restarted)
+    start.kill()
+    campaign.after_death()
+
+
+def test_after_all_crashes_nothing_is_lost_or_twice(campaign: Campaign) -> None:
+    last = campaign.start("finish")
+    assert last.wait() == 0, campaign.tail()
+    campaign.after_death()
+    check(campaign)
+    for start in campaign.starts:
+        start.wait_until_gone()

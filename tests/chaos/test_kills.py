@@ -1,0 +1,104 @@
+"""kill -9 at seeded moments, from start-up to drain: nothing is lost, twice or made up, and time never goes back.
+
+SC13 (exactly-once views), SC14 (late rows), A7 (no duplicates in a sink after a kill).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.chaos.campaign import Campaign, Start
+from tests.chaos.oracle import check
+
+pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.timeout(1_800)]
+
+SEED: Final = int(os.environ.get("PENSTOCK_CHAOS_SEED", "4"))
+
+Events = list[dict[str, Any]]
+
+
+@contextmanager
+def campaign_of(directory: Path, seed: int) -> Iterator[Campaign]:
+    campaign = Campaign(directory, seed)
+    try:
+        yield campaign
+    finally:
+        campaign.end()
+
+
+def in_start_up(campaign: Campaign, start: Start, source: random.Random) -> None:
+    """Before anything runs, or while jobs come up."""
+    time.sleep(source.uniform(0.2, 9.0))
+
+
+def in_steady_state(campaign: Campaign, start: Start, source: random.Random) -> None:
+    """While rows come in and windows close."""
+    wanted = campaign.acknowledged() + source.randrange(5, 60)
+    start.wait_for(lambda events: _count(events, "appended") >= wanted)
+    time.sleep(source.uniform(0.0, 0.5))
+
+
+def in_drain(campaign: Campaign, start: Start, source: random.Random) -> None:
+    """While windows are closed for the last time."""
+    number = len(campaign.starts)
+    event = source.choice(["settling", "draining"])
+    start.wait_for(lambda events: any(each["event"] == event and each["start"] == number for each in events))
+    time.sleep(source.uniform(0.0, 2.0))
+
+
+Moment = Callable[[Campaign, Start, random.Random], None]
+# Rows that come after a drain has begun would be behind it, so drains are killed last.
+FEW: Final[tuple[Moment, ...]] = (in_steady_state, in_start_up, in_steady_state, in_drain)
+MANY: Final[tuple[Moment, ...]] = (
+    in_start_up,
+    in_steady_state,
+    in_steady_state,
+    in_start_up,
+    in_steady_state,
+    in_steady_state,
+    in_start_up,
+    in_steady_state,
+    in_drain,
+    in_drain,
+)
+
+
+def _count(events: Events, event: str) -> int:
+    return sum(each["event"] == event for each in events)
+
+
+def run(directory: Path, seed: int, moments: tuple[Moment, ...]) -> None:
+    sys.stdout.write(f"seed {seed}\n")
+    source = random.Random(seed)  # noqa: S311
+    with campaign_of(directory, seed) as campaign:
+        for moment in moments:
+            start = campaign.start("finish" if moment is in_drain else "feed")
+            moment(campaign, start, source)
+            # Now and then only the program is killed: its JVM is an orphan then, and the next start may still meet it.
+            start.kill(all_processes=source.random() < 0.6)
+            campaign.after_death()
+        last = campaign.start("finish")
+        assert last.wait() == 0, campaign.tail()
+        campaign.after_death()
+        check(campaign)
+        for start in campaign.starts:
+            start.wait_until_gone()
+
+
+def test_a_few_kills(tmp_path: Path) -> None:
+    run(tmp_path, SEED, FEW)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [SEED, SEED + 1, SEED + 2])
+def test_ten_kills(tmp_path: Path, seed: int) -> None:
+    run(tmp_path, seed, MANY)

@@ -1,0 +1,141 @@
+"""What the killed program declares and appends: a pure function of the seed, known to the program and to its judge.
+
+Rows come in numbered appends, one partition after the other. Their times lie within the stream's delay, whatever
+partition is ahead, so none of them may ever be called late. Now and then a whole append is late by design: it is far
+behind, and is appended only after everything before it has been settled. Some rows are bad in each of the ways a row can
+be bad.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+PARTITIONS: Final = 4
+DELAY_US: Final = 5_000_000
+GAP_US: Final = 2_000_000
+TUMBLE_US: Final = 10_000_000
+HOP_US: Final = (5_000_000, 15_000_000)  # slide, size
+LATE_EVERY: Final = 20
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_US: Final = 1_767_225_600_000_000  # 2026-01-01, a whole minute
+_STEP_US: Final = 500_000
+_AHEAD_US: Final = 7_000_000  # each partition runs this far ahead of the one before it
+_BEHIND_US: Final = 600_000_000
+_FUTURE_US: Final = 4_070_908_800_000_000  # 2099-01-01
+_KEYS: Final = 12
+
+STREAM: Final = "orders"
+SINK: Final = "large_orders"
+# By job: whether it closes windows, so that rows without a usable time are bad for it.
+JOBS: Final = {
+    "by_tumble": True,
+    "by_hop": True,
+    "by_session": True,
+    "by_item": False,
+    f"insert_{SINK}": False,
+}
+VIEWS: Final = ("by_tumble", "by_hop", "by_session", "by_item")
+KEYED: Final = {"by_item": ("item",)}
+
+_MEASURES: Final = """COUNT(*) AS n, COUNT(amount) AS n_amount, SUM(amount) AS total, MIN(amount) AS least,
+  MAX(amount) AS most, AVG(amount) AS mean"""
+
+SCRIPT: Final = f"""
+CREATE STREAM {STREAM} (
+  id STRING, item STRING NOT NULL, amount BIGINT, ts TIMESTAMP,
+  WATERMARK FOR ts AS ts - INTERVAL '{DELAY_US // 1_000_000}' SECOND
+) WITH (connector = 'topic', partitions = {PARTITIONS}, idle_timeout = INTERVAL '1' HOUR);
+CREATE STREAM {SINK} (id STRING, item STRING, doubled BIGINT, ts TIMESTAMP) WITH (connector = 'topic', partitions = 2);
+CREATE MATERIALIZED VIEW by_tumble AS
+SELECT item, TUMBLE_START(ts, INTERVAL '10' SECOND) AS starts, TUMBLE_END(ts, INTERVAL '10' SECOND) AS ends,
+  {_MEASURES}
+FROM {STREAM} GROUP BY item, TUMBLE(ts, INTERVAL '10' SECOND) EMIT FINAL;
+CREATE MATERIALIZED VIEW by_hop AS
+SELECT item, HOP_START(ts, INTERVAL '5' SECOND, INTERVAL '15' SECOND) AS starts,
+  HOP_END(ts, INTERVAL '5' SECOND, INTERVAL '15' SECOND) AS ends, {_MEASURES}
+FROM {STREAM} GROUP BY item, HOP(ts, INTERVAL '5' SECOND, INTERVAL '15' SECOND) EMIT FINAL;
+CREATE MATERIALIZED VIEW by_session AS
+SELECT item, SESSION_START(ts, INTERVAL '2' SECOND) AS starts, SESSION_END(ts, INTERVAL '2' SECOND) AS ends,
+  {_MEASURES}
+FROM {STREAM} GROUP BY item, SESSION(ts, INTERVAL '2' SECOND) EMIT FINAL;
+CREATE MATERIALIZED VIEW by_item AS
+SELECT item, {_MEASURES} FROM {STREAM} GROUP BY item EMIT CHANGES;
+INSERT INTO {SINK} SELECT id, item, amount * 2, ts FROM {STREAM} WHERE amount >= 40;
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the stream; `time_us` None is a NULL time."""
+
+    id: str
+    item: str | None
+    amount: int | None
+    time_us: int | None
+
+    @property
+    def number(self) -> int:
+        """The append it belongs to."""
+        return int(self.id.split(".")[0])
+
+    @property
+    def place(self) -> int:
+        """Where in the append it stands."""
+        return int(self.id.split(".")[1])
+
+    @property
+    def attempt(self) -> int:
+        """The start of the program that has appended it."""
+        return int(self.id.split(".")[2])
+
+    def appended(self) -> dict[str, object]:
+        """The row as a program hands it over."""
+        time = None if self.time_us is None else _EPOCH + timedelta(microseconds=self.time_us)
+        return {"id": self.id, "item": self.item, "amount": self.amount, "ts": time}
+
+
+def late_by_design(number: int) -> bool:
+    """Whether every row of an append comes after its windows have closed."""
+    return number % LATE_EVERY == LATE_EVERY - 1
+
+
+def rows_of(seed: int, number: int, attempt: int) -> list[Row]:
+    """The rows of an append. `attempt` tells those apart that a restarted program appends a second time."""
+    source = random.Random(f"{seed}/{number}")  # noqa: S311
+    newest = _FIRST_US + number * _STEP_US + (number % PARTITIONS) * _AHEAD_US
+    if late_by_design(number):
+        newest -= _BEHIND_US
+    return [
+        Row(
+            id=f"{number}.{place}.{attempt}",
+            item=None if source.random() < 0.03 else f"item {source.randrange(_KEYS)}",
+            amount=None if source.random() < 0.05 else source.randrange(-50, 100),
+            time_us=_time(source, newest),
+        )
+        for place in range(source.randrange(3, 10))
+    ]
+
+
+def _time(source: random.Random, newest: int) -> int | None:
+    chance = source.random()
+    if chance < 0.03:
+        return None
+    if chance < 0.04:
+        return _FUTURE_US
+    return newest - source.randrange(DELAY_US)
+
+
+def reason_of(job: str, item: str | None, time_us: int | None) -> str | None:
+    """Why a row is bad for a job; None where it is good."""
+    if item is None:
+        return "not_null"
+    if JOBS[job]:
+        if time_us is None:
+            return "null_time"
+        if time_us == _FUTURE_US:
+            return "future_time"
+    return None
