@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,8 @@ from tests.chaos.workload import JOBS
 from tests.project import ROOT
 
 CRASHED: Final = 137
+# The JVM lives for seconds: what it compiles well it never runs.
+_QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _MARK: Final = "PENSTOCK_CHAOS_RUN"
 _PATIENCE: Final = float(os.environ.get("PENSTOCK_CHAOS_PATIENCE", "180"))
 
@@ -93,12 +95,14 @@ class Start:
 class Campaign:
     """One home, started again and again."""
 
-    def __init__(self, directory: Path, seed: int, pause: float = 0.1) -> None:
+    def __init__(self, directory: Path, seed: int, jobs: Sequence[str] = tuple(JOBS), pause: float = 0.1) -> None:
         self.home = directory / "home"
         self.log = directory / "log"
         self.log.mkdir(parents=True)
         self.seed = seed
+        self.jobs = tuple(jobs)
         self.starts: list[Start] = []
+        self.later = 0  # by how many hits a crash is put off
         self._pause = pause
         self._kept: dict[str, int | None] = {}
 
@@ -110,9 +114,11 @@ class Campaign:
             "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT))),
             VARIABLE: failpoints,
             _MARK: mark,
+            "JAVA_TOOL_OPTIONS": _QUICK_START,
         }
         number = len(self.starts) + 1
-        arguments = [str(self.home), str(self.log), str(self.seed), str(number), mode, "--pause", str(self._pause)]
+        arguments = [str(self.home), str(self.log), str(self.seed), str(number), mode]
+        arguments += ["--jobs", ",".join(self.jobs), "--pause", str(self._pause)]
         with (self.log / f"output{number}").open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.chaos.worker", *arguments],
@@ -145,7 +151,7 @@ class Campaign:
             if not (Path(directory) / "views.duckdb").exists():
                 return {}
             with ViewStore.open(Path(directory)) as store:
-                kept = {job: store.tracker(job) for job in JOBS}
+                kept = {job: store.tracker(job) for job in self.jobs}
         return {job: found[1] for job, found in kept.items() if found is not None}
 
     def after_death(self) -> None:

@@ -1,6 +1,6 @@
 """The program that is killed: declares, appends, and at the end settles, drains and reports what it sees.
 
-    python worker.py HOME LOG SEED START (feed | finish) [--pause SECONDS]
+    python worker.py HOME LOG SEED START (feed | finish) [--jobs NAME,…] [--pause SECONDS]
 
 LOG is a directory outside the home. `events` in it is the program's memory: one JSON object a line, forced to disk, in
 particular one for each append that was acknowledged. A restarted program goes on behind the last of them. `feed` appends
@@ -97,15 +97,16 @@ def feed(db: Database, events: Events, options: argparse.Namespace, number: int)
     return number + 1
 
 
-def report(db: Database) -> dict[str, Any]:
+def report(db: Database, jobs: Sequence[str]) -> dict[str, Any]:
     """Everything that can be seen from outside."""
-    views = {view: rows_of(db, f"SELECT * FROM {view}") for view in workload.VIEWS}
+    names = [job for job in jobs if job != workload.INSERT]
+    views = {view: rows_of(db, f"SELECT * FROM {view}") for view in names}
     changes = {
         view: [
             {"seq": change.seq, "op": change.op, "before": plain(change.before), "row": plain(change.row)}
             for change in db.subscribe(view, since=0, timeout=0.2)
         ]
-        for view in workload.VIEWS
+        for view in names
     }
     result = db.select_once(f"SELECT id, item, doubled, ts FROM {workload.SINK}", timeout=_PATIENCE)
     return {
@@ -120,13 +121,14 @@ def report(db: Database) -> dict[str, Any]:
 
 def run(options: argparse.Namespace) -> None:
     log = Path(options.log)
+    jobs = options.jobs.split(",")
     past = read_events(log / "events")
     number = 1 + max((event["number"] for event in past if event["event"] == "appended"), default=-1)
     events = Events(log / "events", options.start)
     events.write("begun", pid=os.getpid())
     with penstock.connect(options.home, driver_memory="1GB") as db:
         events.write("opened", jobs=standing(db))
-        db.execute(workload.SCRIPT)
+        db.execute(workload.script(jobs))
         events.write("declared", jobs=standing(db), notices=db.notices())
         # Rows that come after a drain are behind it: a drain that was begun is only finished.
         ending = any(event["event"] == "settling" for event in past)
@@ -136,11 +138,11 @@ def run(options: argparse.Namespace) -> None:
         events.write("settling")
         db.settle(timeout=_PATIENCE)
         events.write("settled", jobs=standing(db))
-        for job in workload.JOBS:
+        for job in jobs:
             events.write("draining", job=job)
             db.drain(job, timeout=_PATIENCE)
         events.write("drained", jobs=standing(db))
-        (log / "report").write_text(json.dumps(report(db)), encoding="utf-8")
+        (log / "report").write_text(json.dumps(report(db, jobs)), encoding="utf-8")
         events.write("reported")
 
 
@@ -151,6 +153,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("seed", type=int)
     parser.add_argument("start", type=int)
     parser.add_argument("mode", choices=("feed", "finish"))
+    parser.add_argument("--jobs", default=",".join(workload.JOBS))
     parser.add_argument("--pause", type=float, default=0.1)
     options = parser.parse_args(arguments)
     try:

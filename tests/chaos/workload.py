@@ -9,6 +9,7 @@ be bad.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -30,42 +31,59 @@ _KEYS: Final = 12
 
 STREAM: Final = "orders"
 SINK: Final = "large_orders"
+INSERT: Final = f"insert_{SINK}"
 # By job: whether it closes windows, so that rows without a usable time are bad for it.
 JOBS: Final = {
     "by_tumble": True,
     "by_hop": True,
     "by_session": True,
     "by_item": False,
-    f"insert_{SINK}": False,
+    INSERT: False,
 }
-VIEWS: Final = ("by_tumble", "by_hop", "by_session", "by_item")
+FEWER_JOBS: Final = ("by_tumble", "by_item", INSERT)
 KEYED: Final = {"by_item": ("item",)}
 
 _MEASURES: Final = """COUNT(*) AS n, COUNT(amount) AS n_amount, SUM(amount) AS total, MIN(amount) AS least,
   MAX(amount) AS most, AVG(amount) AS mean"""
-
-SCRIPT: Final = f"""
+_RELATIONS: Final = f"""
 CREATE STREAM {STREAM} (
   id STRING, item STRING NOT NULL, amount BIGINT, ts TIMESTAMP,
   WATERMARK FOR ts AS ts - INTERVAL '{DELAY_US // 1_000_000}' SECOND
 ) WITH (connector = 'topic', partitions = {PARTITIONS}, idle_timeout = INTERVAL '1' HOUR);
 CREATE STREAM {SINK} (id STRING, item STRING, doubled BIGINT, ts TIMESTAMP) WITH (connector = 'topic', partitions = 2);
+"""
+_STATEMENTS: Final = {
+    "by_tumble": f"""
 CREATE MATERIALIZED VIEW by_tumble AS
 SELECT item, TUMBLE_START(ts, INTERVAL '10' SECOND) AS starts, TUMBLE_END(ts, INTERVAL '10' SECOND) AS ends,
   {_MEASURES}
 FROM {STREAM} GROUP BY item, TUMBLE(ts, INTERVAL '10' SECOND) EMIT FINAL;
+""",
+    "by_hop": f"""
 CREATE MATERIALIZED VIEW by_hop AS
 SELECT item, HOP_START(ts, INTERVAL '5' SECOND, INTERVAL '15' SECOND) AS starts,
   HOP_END(ts, INTERVAL '5' SECOND, INTERVAL '15' SECOND) AS ends, {_MEASURES}
 FROM {STREAM} GROUP BY item, HOP(ts, INTERVAL '5' SECOND, INTERVAL '15' SECOND) EMIT FINAL;
+""",
+    "by_session": f"""
 CREATE MATERIALIZED VIEW by_session AS
 SELECT item, SESSION_START(ts, INTERVAL '2' SECOND) AS starts, SESSION_END(ts, INTERVAL '2' SECOND) AS ends,
   {_MEASURES}
 FROM {STREAM} GROUP BY item, SESSION(ts, INTERVAL '2' SECOND) EMIT FINAL;
+""",
+    "by_item": f"""
 CREATE MATERIALIZED VIEW by_item AS
 SELECT item, {_MEASURES} FROM {STREAM} GROUP BY item EMIT CHANGES;
+""",
+    INSERT: f"""
 INSERT INTO {SINK} SELECT id, item, amount * 2, ts FROM {STREAM} WHERE amount >= 40;
-"""
+""",
+}
+
+
+def script(jobs: Iterable[str]) -> str:
+    """The statements that declare the streams and these jobs; running them again changes nothing."""
+    return _RELATIONS + "".join(_STATEMENTS[job] for job in jobs)
 
 
 @dataclass(frozen=True)

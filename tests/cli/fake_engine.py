@@ -96,7 +96,7 @@ class FakeEngine:
             text = report.source.text[statement.query.span.start : statement.query.span.end]
             import duckdb
 
-            self.topics[statement.target.text] += duckdb.sql(text).fetchall()
+            self.topics[statement.target.text] += duckdb.connect().execute(text).fetchall()
         elif jobs_of(report):
             self._start(report)
         elif isinstance(statement, s.ControlJob):

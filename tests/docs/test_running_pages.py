@@ -54,7 +54,11 @@ def test_every_python_block_is_run() -> None:
 
 def test_there_are_pages_that_run() -> None:
     """The pages are found: an empty list would pass everything."""
-    assert {title(path) for path in running_pages()} >= {"docs/python.md", "docs/sql/views.md", "docs/sql/event-time.md"}
+    assert {title(path) for path in running_pages()} >= {
+        "docs/python.md",
+        "docs/sql/views.md",
+        "docs/sql/event-time.md",
+    }
 
 
 def test_numbers_of_batches_are_not_compared_and_all_else_is() -> None:

@@ -44,7 +44,7 @@ else:
 PREFETCHES: Final = _Base is not DataSourceStreamReader and hasattr(_Base, "getCache")
 
 # How often a reader that waits for rows looks again.
-_LOOK_AGAIN_S: Final = 0.002
+_LOOK_AGAIN_S: Final = 0.004
 
 
 class NumberedRows(Protocol):

@@ -42,8 +42,10 @@ _UNITS: Final = {"MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "M
 
 
 # The arguments of nodes that are read here; one that is set and not read would be lost.
-_READ: Final = frozenset({"this", "expression", "expressions", "low", "high", "ifs", "default", "true", "false", "table",
-                          "is_string", "to", "unit", "safe"})  # fmt: skip
+_READ: Final = frozenset(
+    {"this", "expression", "expressions", "low", "high", "ifs", "default", "true", "false", "table", "is_string", "to",
+     "unit", "safe"}
+)  # fmt: skip
 
 
 def only_has(node: exp.Expr, arguments: Collection[str]) -> bool:

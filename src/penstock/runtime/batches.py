@@ -133,20 +133,21 @@ class BatchCallback:
         self, frame: DataFrame, batch_id: int, logged: BatchOffsets, before: BatchOffsets | None, started_us: int
     ) -> None:
         assert self._handle is not None
-        rows = self._target.take(frame, batch_id)
-        hit("batch.after_action")
         ranges = [
             OffsetRange(before.sources[place] if before is not None else None, logged.sources[place])
             for place in range(len(self._scans))
         ]
+        counts = [self._row_counts(scan, span) for scan, span in zip(self._scans, ranges, strict=True)]
+        input_rows = sum(sum(each.values()) for each in counts)
+        rows = self._target.take(frame, input_rows)
+        hit("batch.after_action")
         observed = self._seen()
-        counts = self._observe(ranges, observed, logged)
+        self._observe(counts, observed, logged)
         if self._spec.bounded and self._all_read(self._all_positions(logged)):
             self._tracker.drain(self._spec.closing_us)
         dead = self._dead_letters(ranges, observed, logged)
         late, partly = self._late_rows(ranges, observed, logged, before)
         self._target.write(rows, batch_id)
-        input_rows = sum(sum(each.values()) for each in counts)
         counters = {"input_rows": float(input_rows)}
         if rows is not None:
             counters["output_rows"] = float(rows.num_rows)
@@ -194,23 +195,24 @@ class BatchCallback:
         found = self._handle.observed()
         return [found.get(scan.observation, {}) for scan in self._scans]
 
+    def _row_counts(self, scan: CheckedScan, span: OffsetRange) -> dict[int, int]:
+        """How many rows of each partition the batch reads."""
+        since = self._positions(scan, span.start) if span.start is not None else scan.request.first or {}
+        upto = self._positions(scan, span.end) if span.end is not None else {}
+        return {partition: end - since.get(partition, 0) for partition, end in upto.items()}
+
     def _observe(
-        self, ranges: Sequence[OffsetRange], observed: Sequence[Mapping[str, object]], logged: BatchOffsets
-    ) -> list[dict[int, int]]:
-        """Feed the tracker; returns how many rows each partition of each scan had."""
+        self, counts: Sequence[Mapping[int, int]], observed: Sequence[Mapping[str, object]], logged: BatchOffsets
+    ) -> None:
+        """Feed the tracker with what the batch held."""
         seen: dict[str, Seen] = {}
         ended: list[str] = []
-        counts: list[dict[int, int]] = []
-        for scan, span, found in zip(self._scans, ranges, observed, strict=True):
-            source = source_of(scan.definition.options.connector)
-            upto = source.positions(span.end) if span.end is not None else {}
-            since = source.positions(span.start) if span.start is not None else scan.request.first or {}
-            rows = {partition: end - since.get(partition, 0) for partition, end in upto.items()}
-            counts.append(rows)
-            if not scan.tracked:
+        for scan, rows, end, found in zip(self._scans, counts, logged.sources, observed, strict=True):
+            if not scan.tracked or end is None:
                 continue
-            latest = source.latest(scan.request, span.end)
-            waiting = [partition for partition, end in latest.items() if end > upto.get(partition, 0)]
+            upto = self._positions(scan, end)
+            latest = source_of(scan.definition.options.connector).latest(scan.request, end)
+            waiting = [partition for partition, last in latest.items() if last > upto.get(partition, 0)]
             maxima = {partition: _number(found.get(f"max{partition}")) for partition in range(scan.partitions)}
             seen[scan.scan.id] = Seen(maxima, rows, waiting)
             if self._read_to_its_end(scan, upto):
@@ -218,7 +220,6 @@ class BatchCallback:
         self._tracker.observe_batch(seen, logged.timestamp_ms * 1000)
         for scan_id in ended:
             self._tracker.end(scan_id)
-        return counts
 
     def _read_to_its_end(self, scan: CheckedScan, positions: Mapping[int, int]) -> bool:
         final = source_of(scan.definition.options.connector).end(scan.request)

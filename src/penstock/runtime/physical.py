@@ -37,11 +37,12 @@ def physical_plan(engine: Engine, logical: LogicalPlan) -> str:
     try:
         for scan in scans_of(spec, state_path=engine.home.path, run_number=0, first={}):
             scan.stream(spark).createOrReplaceTempView(scan.scan.view)
-        frame = spark.sql(plan.core)
+        # Spark explains a stream only where it sees that it is one: in a plan that is analysed already.
+        frame = spark.sql(plan.core).select("*")
         with contextlib.redirect_stdout(text):
             frame.explain()
             if plan.batch is not None:
-                frame.createOrReplaceTempView(BATCH_VIEW)
+                spark.createDataFrame([], frame.schema).createOrReplaceTempView(BATCH_VIEW)
                 spark.sql(plan.batch).explain()
     except PenstockError:
         raise

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from penstock.stores.views import ViewStore
     from penstock.types import SqlType
 
+# How long a question for new rows may wait for some, where no other scan waits behind it.
+_WAIT_MS: Final = 30
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _STATE: Final = "org.apache.spark.sql.execution.streaming.state"
 _PROVIDERS: Final = {
@@ -132,6 +134,7 @@ def _scan(
         max_rows_per_batch=spec.options.max_rows_per_batch,
         first=first.get(scan.id),
         nudges=nudges if place == 0 else None,
+        wait_ms=_WAIT_MS if len(spec.plan.scans) == 1 else 0,
     )
     return CheckedScan(
         scan=scan,

@@ -8,7 +8,7 @@ them to somebody who waits for them, after the batch is in the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.connectors.sink import OPERATION
 from penstock.failpoints import hit
@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from penstock.stores.views import CommitResult
 
 
+# Up to so many rows a batch is aggregated by one task.
+_SMALL: Final = 20_000
+
+
 class Target(Protocol):
     """A place for the rows of a job; `view` is the view that the store keeps for it, if any."""
 
     view: str | None
 
-    def take(self, frame: DataFrame, batch_id: int) -> pa.Table | None: ...
+    def take(self, frame: DataFrame, input_rows: int) -> pa.Table | None: ...
 
     def write(self, rows: pa.Table | None, batch_id: int) -> None: ...
 
@@ -42,9 +46,11 @@ class ViewTarget:
         self.view: str | None = view
         self._plan = plan
 
-    def take(self, frame: DataFrame, batch_id: int) -> pa.Table | None:
+    def take(self, frame: DataFrame, input_rows: int) -> pa.Table | None:
         if self._plan.batch is None:
             return frame.toArrow()
+        if input_rows <= _SMALL:
+            frame = frame.coalesce(1)  # no shuffle, which would cost more than all the rest
         frame.createOrReplaceTempView(BATCH_VIEW)
         return frame.sparkSession.sql(self._plan.batch).toArrow()
 
@@ -92,7 +98,7 @@ class SinkTarget:
         self._plan = plan
         self._fit = fit
 
-    def take(self, frame: DataFrame, batch_id: int) -> pa.Table | None:
+    def take(self, frame: DataFrame, input_rows: int) -> pa.Table | None:
         if self._sink.takes_frame:
             frame.write.format("noop").mode("overwrite").save()
             return None

@@ -101,7 +101,7 @@ class CheckedScan:
         from pyspark.sql import functions as f
 
         frame = self._again(spark, start, end, batch_time_ms)
-        if self.definition.options.format is not None:
+        if not self._typed:
             raw = f.col("__value")
         else:
             raw = f.to_json(self._whole_row(frame), {"ignoreNullFields": "false"}).cast("binary")
@@ -121,6 +121,11 @@ class CheckedScan:
     # the steps
 
     @property
+    def _typed(self) -> bool:
+        """Whether rows come with their columns; else they are bytes to decode."""
+        return source_of(self._connector).typed(self.definition)
+
+    @property
     def _connector(self) -> str:
         return self.definition.options.connector
 
@@ -134,7 +139,7 @@ class CheckedScan:
     def _declared(self, frame: DataFrame, names: tuple[str, ...]) -> DataFrame:
         """The frame with the declared columns among `names`, and with those that the checks look at."""
         wanted = needed_columns(self.definition, {*names, *self._needed_for_checks()})
-        if self.definition.options.format is not None:
+        if not self._typed:
             physical = tuple(entry.name for entry in self.definition.columns if entry.physical and entry.name in wanted)
             frame = decode(frame, self.definition, physical)
         frame = with_metadata(frame, self.definition, tuple(wanted))
@@ -200,7 +205,7 @@ class CheckedScan:
 
     def _checks_apply(self) -> tuple[str, ...]:
         strict = self.policy != "null"
-        found = ["malformed"] if self.definition.options.format not in (None, "raw") and strict else []
+        found = ["malformed"] if not self._typed and self.definition.options.format != "raw" and strict else []
         if any(True for _ in self._not_null()):
             found.append("not_null")
         if self.uses_event_time and self.tracked:

@@ -182,7 +182,7 @@ class QueryHandle:
 
 def check_calls(spark: SparkSession, calls: tuple[tuple[str, str, tuple[str, ...]], ...] = _CALLS) -> None:
     """Make sure that the installed Spark has every call of this module; SPARK_FAILED, naming the version, if not."""
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JJavaError
 
     gateway = _gateway()
     for class_name, method, kinds in calls:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from datetime import timedelta
 from typing import Any, cast
 
@@ -204,8 +206,8 @@ def test_apt_is_tried_with_a_second_package(monkeypatch: pytest.MonkeyPatch) -> 
         return int("openjdk-17-jre-headless" in command)
 
     monkeypatch.setattr(demo_java, "find_java", lambda: found.pop(0))
-    monkeypatch.setattr(demo_java.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(demo_java.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(demo_java, "_run", run)
     assert demo_java.have_java(install=True)
     assert [command[-1] for command in ran] == [

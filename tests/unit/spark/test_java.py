@@ -1,4 +1,4 @@
-"""Which Java is taken, and what is said where none will do (G17)."""
+"""Which Java is taken, and what is said where none will do."""
 
 from __future__ import annotations
 

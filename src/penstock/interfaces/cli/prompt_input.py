@@ -34,7 +34,7 @@ def remembered(text: str) -> str:
     """A text as the history keeps it: everything that may be secret is replaced.
 
     >>> remembered("CREATE SECRET p AS 'hunter2';")
-    "CREATE SECRET p AS *********;"
+    'CREATE SECRET p AS *********;'
     """
     if text.lstrip().startswith("\\"):
         return text

@@ -10,6 +10,7 @@ from penstock.options.values import Boolean, Choice, Duration, Integer, Names, S
 
 TOPIC: Final = ConnectorSpec(
     name="topic",
+    available=True,
     summary="an embedded topic: a partitioned log kept by Penstock itself, the default connector",
     aliases=("embedded",),
     options=(
@@ -59,6 +60,7 @@ MEMORY: Final = ConnectorSpec(
 
 CONSOLE: Final = ConnectorSpec(
     name="console",
+    available=True,
     summary="rows printed to the terminal",
     aliases=("print", "stdout"),
     options=(
@@ -75,6 +77,7 @@ CONSOLE: Final = ConnectorSpec(
 
 BLACKHOLE: Final = ConnectorSpec(
     name="blackhole",
+    available=True,
     summary="rows thrown away, for measurements",
     options=(),
     roles=SINK,

@@ -132,6 +132,7 @@ _SCHEMA: Final = (
 
 JSON: Final = FormatSpec(
     name="json",
+    available=True,
     summary="JSON objects, one a record or a line",
     options=(
         *_json("json"),
@@ -160,6 +161,7 @@ JSON: Final = FormatSpec(
 )
 CSV: Final = FormatSpec(
     name="csv",
+    available=True,
     summary="values separated by a character",
     options=(
         OptionSpec(
@@ -220,6 +222,7 @@ CSV: Final = FormatSpec(
 )
 RAW: Final = FormatSpec(
     name="raw",
+    available=True,
     summary="the bytes as they are, in one column",
     options=(
         OptionSpec(

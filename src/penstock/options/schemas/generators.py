@@ -50,6 +50,7 @@ def _check_fields(draft: Draft) -> None:
 
 DATAGEN: Final = ConnectorSpec(
     name="datagen",
+    available=True,
     summary="made-up rows for the declared columns, the same for the same seed",
     aliases=("faker",),
     options=(
@@ -84,6 +85,7 @@ DATAGEN: Final = ConnectorSpec(
 
 IMPULSE: Final = ConnectorSpec(
     name="impulse",
+    available=True,
     summary="a counter at a steady rate, with the columns counter and subtask_index",
     options=(
         OptionSpec(

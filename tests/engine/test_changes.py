@@ -1,0 +1,87 @@
+"""The changes of a view as somebody follows them: from a snapshot, from a number, while they come."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import penstock
+from penstock import PenstockError
+from tests.engine.answers import at, job, ms, read, until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+SCRIPT = """
+CREATE STREAM s (k STRING, v INT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+CREATE MATERIALIZED VIEW totals AS SELECT k, SUM(v) AS total FROM s GROUP BY k;
+CREATE MATERIALIZED VIEW windows WITH (changelog_retention = INTERVAL '3' SECOND) AS
+SELECT TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS n FROM s GROUP BY TUMBLE(ts, INTERVAL '10' SECOND);
+"""
+
+
+def put(db: penstock.Database, *rows: tuple[str, int, float]) -> None:
+    db.append("s", [{"k": k, "v": v, "ts": ms(second)} for k, v, second in rows])
+    db.settle()
+
+
+def test_subscribe(db: penstock.Database) -> None:
+    """From the whole view or from a number on, each change once and in order; expired numbers are an error, not silence."""
+    db.execute(SCRIPT)
+    put(db, ("a", 1, 1), ("b", 2, 2))
+    assert [(c.op, c.before, c.row) for c in db.subscribe("totals", since=0, timeout=0.1)] == [
+        ("insert", None, {"k": "a", "total": 1}), ("insert", None, {"k": "b", "total": 2}),
+    ]  # fmt: skip
+    put(db, ("a", 10, 11))
+    every = list(db.subscribe("totals", since=0, timeout=0.1))
+    assert [change.seq for change in every] == [1, 2, 3]
+    assert (every[2].op, every[2].before, every[2].row) == ("update", {"k": "a", "total": 1}, {"k": "a", "total": 11})
+    assert every[2].batch_id == job(db, "totals").batch_id
+    assert [change.seq for change in db.subscribe("totals", since=2, timeout=0.1)] == [3]
+    assert list(db.subscribe("totals", since=3, timeout=0.1)) == []
+
+    # A snapshot first, then what comes; the loop of another thread sees it as it comes.
+    seen: list[penstock.Change] = []
+    begun = threading.Event()
+
+    def follow() -> None:
+        for change in db.subscribe("totals", timeout=60):
+            seen.append(change)
+            begun.set()
+            if change.row == {"k": "c", "total": 5}:
+                return
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    begun.wait(30)
+    put(db, ("b", 5, 12), ("c", 5, 13))
+    thread.join(60)
+    assert not thread.is_alive()
+    assert [(c.op, c.row) for c in seen[:2]] == [
+        ("insert", {"k": "a", "total": 11}),
+        ("insert", {"k": "b", "total": 2}),
+    ]
+    assert {c.seq for c in seen[:2]} == {3}, "the snapshot is as of the last number"
+    assert [(c.op, c.row) for c in seen[2:]] in (
+        [("update", {"k": "b", "total": 7}), ("insert", {"k": "c", "total": 5})],
+        [("insert", {"k": "c", "total": 5})],
+    )
+    with pytest.raises(PenstockError):
+        db.subscribe("s")
+    with pytest.raises(PenstockError):
+        db.execute("SUBSCRIBE TO totals")
+
+    windows = [change.row for change in db.subscribe("windows", timeout=0.1)]
+    assert windows == [{"s": at(0), "n": 2}]
+
+    def expired() -> bool:
+        try:
+            list(db.subscribe("windows", since=0, timeout=0.1))
+        except PenstockError as error:
+            return error.condition == "CHANGELOG_EXPIRED"
+        return False
+
+    until(expired)
+    assert read(db, "windows") == [(at(0), 2)], "only the log is trimmed"
+    put(db, ("d", 1, 30))
+    assert [change.seq for change in db.subscribe("windows", since=1, timeout=0.1)] == [2]

@@ -1,0 +1,173 @@
+"""Jobs: what statements do to them, what is told of them, and what outlives the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import penstock
+from penstock import JobFailed, PenstockError
+from tests.engine.answers import at, check_change_log, job, ms, read
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+STREAM = "CREATE STREAM s (k STRING, v INT, ts TIMESTAMP, WATERMARK FOR ts AS ts)"
+TOTALS = "CREATE MATERIALIZED VIEW totals AS SELECT k, SUM(v) AS total FROM s GROUP BY k"
+WINDOWS = """
+CREATE MATERIALIZED VIEW windows AS
+SELECT TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS n FROM s GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)
+"""
+
+
+def put(db: penstock.Database, *rows: tuple[str, int, float]) -> None:
+    db.append("s", [{"k": k, "v": v, "ts": ms(second)} for k, v, second in rows])
+
+
+def condition(db: penstock.Database, sql: str) -> str:
+    with pytest.raises(PenstockError) as raised:
+        db.execute(sql)
+    return raised.value.condition
+
+
+def test_life_of_a_job(opened: Callable[..., penstock.Database]) -> None:
+    """PAUSE, RESUME, RESTART, STOP WITH DRAIN, and an opening in between: states are kept, rows count once (J4, E21)."""
+    db = opened()
+    db.execute(f"{STREAM}; {TOTALS}; {WINDOWS};")
+    put(db, ("a", 1, 1), ("b", 2, 12))
+    db.settle()
+    found = db.execute("SHOW JOBS")
+    assert found is not None
+    assert found.columns[:8] == ["name", "state", "batch_id", "watermark", "input_rows", "lag", "restarts", "error"]
+    shown = {row[0]: row for row in found.rows()}
+    assert shown["totals"][1] == "running"
+    assert shown["totals"][4:8] == (2, 0, 0, None)
+    assert shown["windows"][3] == at(12)
+
+    db.execute("PAUSE JOB totals")
+    put(db, ("a", 10, 13))
+    db.settle()  # a paused job is not waited for
+    assert job(db, "totals").state == "paused"
+    assert job(db, "totals").lag == 1
+    assert read(db, "totals") == [("a", 1), ("b", 2)]
+    assert condition(db, "PAUSE JOB totals") == "JOB_STATE"
+    db.close()
+
+    db = opened()
+    assert job(db, "totals").state == "paused", "what was paused stays so"
+    db.settle()
+    assert job(db, "windows").state == "running", "what ran runs again"
+    assert read(db, "totals") == [("a", 1), ("b", 2)]
+    db.execute("RESUME JOB totals")
+    db.settle()
+    assert read(db, "totals") == [("a", 11), ("b", 2)]
+    assert condition(db, "RESUME JOB totals") == "JOB_STATE"
+    db.execute("RESTART JOB totals")
+    put(db, ("b", 5, 14))
+    db.settle()
+    assert read(db, "totals") == [("a", 11), ("b", 7)]
+
+    db.execute("STOP JOB windows WITH DRAIN")
+    assert job(db, "windows").state == "stopped"
+    assert read(db, "windows") == [(at(0), 1), (at(10), 3)]
+    put(db, ("c", 1, 14.5), ("c", 1, 25), ("c", 1, 40))
+    db.execute("RESUME JOB windows")
+    db.settle()
+    assert read(db, "windows") == [(at(0), 1), (at(10), 3), (at(20), 1)], (
+        "drained windows stay closed, newer rows go on"
+    )
+    assert db.sql("SELECT event_time FROM penstock.late_rows").rows() == [(at(14.5),)]
+    db.execute("STOP JOB windows")
+    assert read(db, "windows") == [(at(0), 1), (at(10), 3), (at(20), 1)], "without DRAIN nothing is closed"
+    check_change_log(db, "windows")
+    check_change_log(db, "totals", ("k",))
+
+    history = db.sql("SELECT from_state, to_state FROM penstock.job_history WHERE job = 'totals' ORDER BY at").rows()
+    states = [to_state for _, to_state in history]
+    assert states[:3] == ["starting", "running", "paused"]
+    assert states[-3:] == ["stopped", "starting", "running"]
+
+
+def test_create_again_and_drop(db: penstock.Database) -> None:
+    """A10, A12: the same definition is a no-op with a notice, another one OBJECT_EXISTS; DROP takes everything along."""
+    script = f"{STREAM}; {TOTALS};"
+    db.execute(script)
+    put(db, ("a", 1, 1))
+    db.settle()
+    batch = job(db, "totals").batch_id
+    db.notices()
+    db.execute(script)
+    assert any("totals" in notice for notice in db.notices())
+    assert job(db, "totals").batch_id == batch, "nothing was started again"
+    assert condition(db, TOTALS.replace("SUM(v)", "MAX(v)")) == "OBJECT_EXISTS"
+    assert condition(db, STREAM.replace("v INT", "v BIGINT")) == "OBJECT_EXISTS"
+    assert condition(db, "DROP STREAM s") == "DEPENDENT_OBJECTS"
+    assert condition(db, "PAUSE JOB nobody") == "UNKNOWN_JOB"
+    assert read(db, "totals") == [("a", 1)]
+    files = db.path / "jobs" / "totals"
+    assert files.exists()
+    db.execute("DROP MATERIALIZED VIEW totals")
+    assert not files.exists()
+    assert db.jobs() == []
+    assert condition(db, "SELECT * FROM totals") == "UNKNOWN_RELATION"
+    assert db.sql("SELECT COUNT(*) FROM penstock.connector_offsets").rows() == [(0,)]
+    # A new view of this name is a new view: it reads from the start, and its numbers begin anew.
+    db.execute(TOTALS.replace("SUM(v)", "COUNT(v)"))
+    db.settle()
+    assert read(db, "totals") == [("a", 1)]
+    assert [change.seq for change in check_change_log(db, "totals", ("k",))] == [1]
+    db.execute("DROP MATERIALIZED VIEW totals; DROP STREAM s")
+    assert list((db.path / "topics").glob("s*")) == []
+
+
+def test_views_answer_streams_do_not(db: penstock.Database) -> None:
+    """A6, Q16: a view is read with its batch and watermark, several as of one moment; a stream is UNBOUNDED_QUERY."""
+    db.execute(f"{STREAM}; {TOTALS}; {WINDOWS};")
+    put(db, ("a", 1, 1), ("b", 2, 12))
+    db.settle()
+    for query in ("SELECT * FROM s", "SELECT COUNT(*) FROM s"):
+        with pytest.raises(PenstockError) as raised:
+            db.sql(query)
+        assert raised.value.condition == "UNBOUNDED_QUERY"
+        assert raised.value.hint
+    answer = db.sql("SELECT k, total * 2 AS twice FROM totals WHERE total > 1 ORDER BY k")
+    assert (answer.columns, answer.rows()) == (["k", "twice"], [("b", 4)])
+    windows = db.sql("SELECT n FROM windows")
+    assert (windows.rows(), windows.batch_id, windows.watermark) == ([(1,)], job(db, "windows").batch_id, at(12))
+    both = db.sql("SELECT (SELECT COUNT(*) FROM totals) + (SELECT COUNT(*) FROM windows) AS n")
+    assert both.rows() == [(3,)]
+    assert both.batch_id is None
+    assert set(both.as_of) == {"totals", "windows"}
+    assert answer.polars().rows() == [("b", 4)]
+    assert answer.pandas()["twice"].tolist() == [4]
+    assert db.metrics()["totals"]["input_rows"] == 2
+    assert db.health()["status"] == "ok"
+
+
+def test_failure_is_told_with_the_job(opened: Callable[..., penstock.Database]) -> None:
+    """A query that breaks on a row ends its own job, by name, for everybody who waits; others go on."""
+    db = opened()
+    db.execute(f"{STREAM}; {TOTALS}; CREATE MATERIALIZED VIEW ratio AS SELECT k, 100 / v AS r FROM s")
+    put(db, ("a", 4, 1))
+    db.settle()
+    put(db, ("b", 0, 2))
+    with pytest.raises(JobFailed) as raised:
+        db.settle()
+    assert raised.value.job == "ratio"
+    assert "DIVIDE_BY_ZERO" in f"{raised.value.message} {raised.value.detail}"
+    with pytest.raises(JobFailed) as raised:
+        list(db.subscribe("ratio", timeout=30))
+    assert raised.value.job == "ratio"
+    assert read(db, "ratio") == [("a", 25.0)]
+    assert db.health() == {**db.health(), "status": "failing", "failed": ["ratio"]}
+    put(db, ("c", 5, 3))
+    with pytest.raises(JobFailed):
+        db.settle()
+    assert ("c", 5) in read(db, "totals")
+    db.close()
+    db = opened()
+    found = job(db, "ratio")
+    assert (found.state, bool(found.error)) == ("failed", True), "a failed job is not tried again by itself"
+    db.execute("DROP MATERIALIZED VIEW ratio")
+    db.settle()
+    assert read(db, "totals") == [("a", 4), ("b", 0), ("c", 5)]

@@ -1,0 +1,106 @@
+"""Queries that run while somebody reads them: `db.stream`, `db.follow`, `db.select_once`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+import penstock
+from penstock import JobFailed
+from tests.engine.answers import at, in_order, ms
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+STREAM = "CREATE STREAM s (k STRING, v INT, ts TIMESTAMP, WATERMARK FOR ts AS ts)"
+
+
+def put(db: penstock.Database, *rows: tuple[str, int, float]) -> None:
+    db.append("s", [{"k": k, "v": v, "ts": ms(second)} for k, v, second in rows])
+
+
+def test_stream(db: penstock.Database) -> None:
+    """Append queries come as they are, updating ones with _op, windows when they close; leaving the loop leaves no file."""
+    db.execute(STREAM)
+    put(db, ("a", 1, 1), ("b", 2, 2))
+
+    async def rows(sql: str, enough: int, then: tuple[tuple[str, int, float], ...]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        told = False
+        async for batch in db.stream(sql):
+            assert len(list((db.path / "ephemeral").iterdir())) == 1
+            found += batch.to_pylist()
+            if not told:
+                await asyncio.to_thread(put, db, *then)
+                told = True
+            if len(found) >= enough:
+                break
+        return found
+
+    plain = asyncio.run(rows("SELECT k, v * 2 AS twice FROM s WHERE v <> 2", 2, (("c", 3, 3),)))
+    assert plain == [{"k": "a", "twice": 2}, {"k": "c", "twice": 6}]
+
+    updating = asyncio.run(rows("SELECT k, COUNT(*) AS n FROM s GROUP BY k", 5, (("a", 9, 4),)))
+    assert list(updating[0]) == ["_op", "k", "n"]
+    assert in_order((row["_op"], row["k"], row["n"]) for row in updating[:3]) == [
+        ("insert", "a", 1), ("insert", "b", 1), ("insert", "c", 1),
+    ]  # fmt: skip
+    assert [(row["_op"], row["k"], row["n"]) for row in updating[3:]] == [("delete", "a", 1), ("insert", "a", 2)]
+
+    put(db, ("z", 0, 20))
+    windows = "SELECT TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS n FROM s GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)"
+    assert asyncio.run(rows(windows, 2, (("z", 0, 35),))) == [{"s": at(0), "n": 4}, {"s": at(20), "n": 1}]
+    assert in_order(db.select_once(windows).rows()) == [(at(0), 4), (at(20), 1), (at(30), 1)]
+    assert list((db.path / "ephemeral").glob("*")) == []
+    assert db.jobs() == []
+
+
+def test_errors_reach_the_reader(db: penstock.Database) -> None:
+    """The error of the query is raised in the loop, with the job's name, and the files are gone."""
+    db.execute(STREAM)
+    put(db, ("a", 1, 1))
+
+    async def broken() -> None:
+        async for _ in db.stream("SELECT 1 / v AS r FROM s"):
+            await asyncio.to_thread(put, db, ("b", 0, 2))
+
+    with pytest.raises(JobFailed) as raised:
+        asyncio.run(broken())
+    assert raised.value.job.startswith("query_")
+    assert list((db.path / "ephemeral").glob("*")) == []
+
+
+def test_slow_reader_holds_the_query_back(db: penstock.Database) -> None:
+    """C9, C10: what is queued for a slow reader is bounded, nothing is lost; Arrow batches have at most batch_size rows."""
+    import pyarrow as pa
+
+    db.execute("CREATE STREAM numbers (v INT) WITH (max_rows_per_batch = 10)")
+    db.append("numbers", pa.table({"v": list(range(300))}))
+    reader = db.follow("SELECT v FROM numbers")
+    found: list[int] = next(reader).column(0).to_pylist()
+    (directory,) = (db.path / "ephemeral").iterdir()
+
+    def committed() -> int:
+        return sum(1 for path in (directory / "checkpoint" / "commits").iterdir() if path.name.isdigit())
+
+    before, ahead = -1, committed()
+    while before != ahead:  # until it stands still
+        time.sleep(1.0)
+        before, ahead = ahead, committed()
+    assert ahead <= 8, f"{ahead} of 30 batches were read for a reader of one"
+    while len(found) < 300:
+        found += next(reader).column(0).to_pylist()
+    assert found == list(range(300))
+    reader.close()  # type: ignore[attr-defined]  # it is a generator
+    assert not directory.exists()
+
+    db.execute("CREATE STREAM many (v INT)")
+    db.append("many", pa.table({"v": list(range(25_000))}))
+    sizes: list[int] = []
+    for batch in db.follow("SELECT v FROM many"):
+        sizes.append(batch.num_rows)
+        if sum(sizes) == 25_000:
+            break
+    assert max(sizes) == 10_000

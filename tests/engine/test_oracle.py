@@ -1,0 +1,128 @@
+"""Random queries over random rows: what the engine streams is what DuckDB answers over all rows at once.
+
+PENSTOCK_ORACLE_EXAMPLES says how many examples are run; each is a database with one view of every shape.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, note, settings
+
+import penstock
+from tests.engine.answers import EPOCH, check_change_log, job
+from tests.engine.random_queries import COLUMNS, DUCKDB_COLUMNS, Query, queries
+from tests.engine.random_rows import DELAY_US, Append, Row, Workload, workloads
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+
+EXAMPLES = int(os.environ.get("PENSTOCK_ORACLE_EXAMPLES", "5"))
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    print_blob=True,
+    # An example costs seconds: a smaller one is not worth the hundreds that would be tried for it.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(chosen=queries(), workload=workloads())
+def test_streamed_is_batch(
+    tmp_path_factory: pytest.TempPathFactory, chosen: tuple[Query, ...], workload: Workload
+) -> None:
+    """ORACLE, D1 to D13, E6, E11, E14, E23, G1 to G4, G7, G18: also what is shown in between is what has closed by then."""
+    views = {f"v{place}": query for place, query in enumerate(chosen)}
+    for view, query in views.items():
+        note(f"{view}: {query.before}; {query.sql}")
+    with penstock.connect(tmp_path_factory.mktemp("oracle"), parallelism=2, driver_memory="1g") as db:
+        db.execute(
+            f"CREATE STREAM s ({COLUMNS}, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) "
+            f"WITH (partitions = {workload.partitions}, idle_timeout = '1 hour')"
+        )
+        for view, query in views.items():
+            db.execute(f"{query.before}; CREATE MATERIALIZED VIEW {view} AS {query.sql}")
+        shown: list[Append] = []
+        for append in workload.appends:
+            db.append("s", [row.appended() for row in append.rows], partition=append.partition)
+            shown.append(append)
+            if append.settled:
+                db.settle(120)
+                check(db, views, shown, workload.partitions)
+        for view in views:
+            db.drain(view, 120)
+        check(db, views, shown, None)
+        check_dead_letters(db, views, workload)
+        assert db.sql("SELECT COUNT(*) FROM penstock.late_rows").rows() == [(0,)]
+        for view, query in views.items():
+            check_change_log(db, view, query.key)
+
+
+def check(db: penstock.Database, views: dict[str, Query], appends: Sequence[Append], partitions: int | None) -> None:
+    """Every view is the answer over the rows so far; of windows, those that have closed. Drained, all have."""
+    rows = [row for append in appends for row in append.rows]
+    usable = [row for row in rows if row.usable_time]
+    for view, query in views.items():
+        wanted = batch_answer(query.batch, usable if query.closes else rows)
+        if query.closes and partitions is not None:
+            reached = watermark(appends, partitions)
+            assert job(db, view).watermark == (None if reached is None else EPOCH + (datetime.resolution * reached)), (
+                view
+            )
+            closed = -1 if reached is None else reached // 1000 * 1000
+            assert query.end is not None
+            wanted = [row for row in wanted if row[query.end] <= closed]
+        have = Counter(map(plain, db.sql(f"SELECT * FROM {view}").rows()))
+        want = Counter(map(plain, wanted))
+        assert have == want, f"{view}: {query.sql}\nmissing {want - have}\nnot expected {have - want}"
+
+
+def watermark(appends: Iterable[Append], partitions: int) -> int | None:
+    """How far the slowest partition has come, less the delay; None while one has no row that counts."""
+    latest: dict[int, int] = {}
+    for append in appends:
+        for row in append.rows:
+            if row.usable_time:
+                assert row.time_us is not None
+                latest[append.partition] = max(latest.get(append.partition, 0), row.time_us)
+    return min(latest.values()) - DELAY_US if len(latest) == partitions else None
+
+
+def check_dead_letters(db: penstock.Database, views: dict[str, Query], workload: Workload) -> None:
+    """D15, D16, DEC14: rows without a usable time are kept as dead letters of every job with windows, and of no other."""
+    reasons = Counter(
+        "null_time" if row.time_us is None else "before_1970" for row in workload.rows() if not row.usable_time
+    )
+    wanted = {(view, reason, n) for view, query in views.items() if query.closes for reason, n in reasons.items()}
+    found = db.sql("SELECT job, reason, COUNT(*) FROM penstock.dead_letters GROUP BY job, reason").rows()
+    assert set(found) == wanted
+
+
+def batch_answer(query: str, rows: Iterable[Row]) -> list[tuple[Any, ...]]:
+    """What DuckDB answers over the rows as a whole."""
+    import duckdb
+
+    with duckdb.connect() as database:
+        database.execute(f"CREATE TABLE given ({DUCKDB_COLUMNS})")
+        values = [row.values() for row in rows]
+        if values:
+            database.executemany("INSERT INTO given VALUES (?, ?, ?, ?, ?, ?)", values)
+        return database.execute(query).fetchall()
+
+
+def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Times as microseconds, fractions without their last digits, minus zero as zero."""
+    return tuple(_plain(value) for value in row)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return (value - EPOCH) // datetime.resolution
+    if isinstance(value, float):
+        return round(value, 9) + 0.0
+    return value
