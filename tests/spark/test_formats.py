@@ -31,7 +31,7 @@ def read(spark: SparkSession, ddl: str, records: Sequence[str | bytes | None], *
             bytearray(record.encode() if isinstance(record, str) else record) if record is not None else None,
             bytearray(b"key"),
             3,
-            datetime(2021, 1, 1, 0, 0, 0, 1000),
+            datetime(2021, 1, 1, 0, 0, 0, 1000, UTC),
         )
         for place, record in enumerate(records)
     ]
@@ -222,7 +222,9 @@ def test_json_that_does_not_fit(spark: SparkSession) -> None:
     rows = read(spark, JSON, [f'{{"s2": 1, "{name}": {text}}}' for name, text, _ in BAD])
     assert [row[ERROR] for row in rows] == [error for _, _, error in BAD]
     assert all(row[name] is None for (name, _, _), row in zip(BAD, rows, strict=True))
-    row = read(spark, JSON, ['{"s": "kept", "i": "abc", "ts": 1000, "dec": 12345678901234567890.123456789012345678}'])[0]
+    row = read(spark, JSON, ['{"s": "kept", "i": "abc", "ts": 1000, "dec": 12345678901234567890.123456789012345678}'])[
+        0
+    ]
     assert (row["s"], row["i"], row["ts"]) == ("kept", None, at(1970, 1, 1, 0, 0, 1))
     assert row["dec"] == Decimal("12345678901234567890.123456789012345678")
 
@@ -314,7 +316,11 @@ def test_csv(spark: SparkSession) -> None:
 def test_csv_options(spark: SparkSession) -> None:
     ddl = CSV.format(", 'csv.delimiter' = '|', 'csv.null_literal' = 'n/a', 'csv.quote' = '''', 'csv.comments' = 'true'")
     rows = read(spark, ddl, ["n/a|1|||", "#note", "'a|b'|n/a|||", "|||| 1"], "s", "i")
-    assert [(row["s"], row["i"], row[ERROR]) for row in rows] == [(None, 1, None), ("a|b", None, None), (None, None, None)]
+    assert [(row["s"], row["i"], row[ERROR]) for row in rows] == [
+        (None, 1, None),
+        ("a|b", None, None),
+        (None, None, None),
+    ]
     plain = CSV.format(", 'csv.no_quote' = 'true', 'csv.delimiter' = '\\t'")
     assert read(spark, plain, ['"a"\t1\t\t\t'], "s", "i")[0] == {"s": '"a"', "i": 1, ERROR: None}
 

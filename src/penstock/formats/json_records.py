@@ -87,7 +87,10 @@ def decode_json(frame: DataFrame, definition: SourceDefinition, wanted: Sequence
         .when(empty, f.lit("empty record"))
         .when(~valid, f.lit("not valid UTF-8"))
         .when(
-            ~sense, f.when(f.ltrim(text, f.lit(_BLANKS)).startswith("{"), f.lit("malformed json")).otherwise(f.lit("not a json object"))
+            ~sense,
+            f.when(f.ltrim(text, f.lit(_BLANKS)).startswith("{"), f.lit("malformed json")).otherwise(
+                f.lit("not a json object")
+            ),
         )
         .otherwise(first_error(errors))
     )

@@ -59,6 +59,12 @@ def state_of(found: JobScans, kind: str) -> StateDescription:
     return StateDescription(json.dumps(described, ensure_ascii=False, sort_keys=True))
 
 
+def aggregate_functions(state: str) -> tuple[str, ...]:
+    """The functions that the aggregate nearest to the input calls, in order, out of a description of state."""
+    described = json.loads(state).get("aggregates") or [{"aggregates": []}]
+    return tuple(call.partition("(")[0].lower() for call in described[0]["aggregates"])
+
+
 def describe_difference(old: str, new: str) -> str:
     """In words, what differs between two descriptions of state."""
     before, after = json.loads(old), json.loads(new)

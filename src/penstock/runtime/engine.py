@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import atexit
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.changes import Change, PutObject, changes_between
 from penstock.catalog.model import (
@@ -28,6 +28,7 @@ from penstock.errors import NotYetError, PenstockError, ResolutionError, Runtime
 from penstock.failpoints import hit
 from penstock.options.resolved import show
 from penstock.options.settings import default_settings
+from penstock.plan.fingerprint import aggregate_functions
 from penstock.runtime.home import Home
 from penstock.runtime.job import Job
 from penstock.runtime.job_spec import JobSpec
@@ -39,6 +40,7 @@ from penstock.runtime.supervisor import Supervisor
 from penstock.runtime.system_rows import system_table
 from penstock.runtime.targets import Target, ViewTarget
 from penstock.spark.session import stop_session
+from penstock.spark.state_rows import state_frame
 from penstock.sql.statements import Name
 from penstock.stores.load_catalog import load_session, typed_settings
 from penstock.stores.views import JobTransition
@@ -118,9 +120,9 @@ class Engine:
         """The query of a job has ended."""
         self._supervisor.ended(job, run)
 
-    def system_table(self, name: str) -> pa.Table:
-        """A system table as it is now."""
-        return system_table(self, name)
+    def system_table(self, name: str, columns: Collection[str] | None = None) -> pa.Table:
+        """A system table as it is now; what is costly and not among `columns` is left out of it."""
+        return system_table(self, name, columns)
 
     def view_name(self, name: str) -> str:
         """The materialized view of this name, in any case of letters."""
@@ -139,13 +141,12 @@ class Engine:
         if job is not None and job.state is JobState.FAILED:
             raise job.failure()
 
-    def open_windows(self, job: Job) -> list[int]:
-        """The starts of the windows that a job keeps open."""
-        return sorted({row["window_start"] for row in self.window_state(job)})
-
-    def window_state(self, job: Job) -> list[dict[str, Any]]:
-        """The live windows of a job, from Spark's state."""
-        return []
+    def open_windows(self, job: Job) -> pa.Table | None:
+        """The live groups of the windows nearest to a job's input, from Spark's state; None where it has none."""
+        plan = job.spec.plan
+        if not plan.uses_event_time or not self.home.spark_started:
+            return None
+        return state_frame(self.home.spark(), job.checkpoint, aggregate_functions(plan.state))
 
     def physical_plan(self, plan: LogicalPlan) -> str:
         """Spark's plan of a query, as far as it is known before it runs."""

@@ -14,7 +14,7 @@ from threading import Condition, RLock
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InternalError, JobFailed, PenstockError, RuntimeFailure
-from penstock.runtime.run import Run
+from penstock.runtime.run import Run, as_failure
 from penstock.runtime.runs import nudge_file
 from penstock.runtime.states import JobState, check_transition
 
@@ -98,9 +98,12 @@ class Job:
                     self._run = run
                     self.last = None
                 run.start()
-            except PenstockError as error:
-                self.move(JobState.FAILED, error.message, error)
-                raise
+            except Exception as error:
+                failure = as_failure(self.name, error)
+                self.move(JobState.FAILED, failure.message, failure)
+                if failure is error:
+                    raise
+                raise failure from error
 
     def batch_done(self, done: BatchDone) -> None:
         """A batch is in the ledger; called from its callback."""

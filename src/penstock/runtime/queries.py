@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.catalog.model import ObjectKey, SourceDefinition
+from penstock.catalog.system import find_system
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import ScanRequest
 from penstock.errors import NotYetError, RuntimeFailure
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.nodes import Scan
     from penstock.runtime.engine import Engine
+    from penstock.types import SqlType
 
     AsOf = dict[str, tuple[int | None, int | None]]
 
@@ -41,9 +43,9 @@ def answer(engine: Engine, plan: LogicalPlan, span: Span | None = None) -> Answe
     refuse_unbounded(plan, span)
     scans = plan.scans()
     if all(scan.kind in ("materialized view", "system table") for scan in scans):
-        text = store_sql(plan)
+        text = store_sql(plan, _view_types(engine))
         if text is not None:
-            return engine.home.views.read(text, _system_relations(engine, scans))
+            return engine.home.views.read(text, _system_relations(engine, plan))
     return _spark_answer(engine, plan)
 
 
@@ -61,9 +63,15 @@ def refuse_unbounded(plan: LogicalPlan, span: Span | None) -> None:
             raise NotYetError("QUERY_NOT_YET", f'dimension table "{scan.relation}" is not there yet', span=span)
 
 
-def _system_relations(engine: Engine, scans: tuple[Scan, ...]) -> Mapping[str, pa.Table]:
-    names = {scan.relation for scan in scans if scan.kind == "system table"}
-    return {name: engine.system_table(name) for name in names}
+def _view_types(engine: Engine) -> dict[str, dict[str, SqlType]]:
+    """The types of the columns of views; some of them only Spark could tell."""
+    return {spec.name: dict(spec.columns) for spec in engine.home.views.specs()}
+
+
+def _system_relations(engine: Engine, plan: LogicalPlan) -> Mapping[str, pa.Table]:
+    needed = dict(plan.reads)
+    names = {scan.relation for scan in plan.scans() if scan.kind == "system table"}
+    return {name: engine.system_table(name, needed.get(name)) for name in names}
 
 
 def _spark_answer(engine: Engine, plan: LogicalPlan) -> Answer:
@@ -71,12 +79,11 @@ def _spark_answer(engine: Engine, plan: LogicalPlan) -> Answer:
     tree = plan.spark.copy()
     as_of: AsOf = {}
     views: dict[str, str] = {}
-    for scan in plan.scans():
-        if scan.relation in views:
-            continue
-        views[scan.relation] = f"__table_{len(views)}"
-        frame = _frame(engine, spark, plan, scan, as_of)
-        frame.createOrReplaceTempView(views[scan.relation])
+    scans = {scan.relation: scan for scan in plan.scans()}
+    # Tables of subqueries inside expressions stand in the tree only.
+    for name in dict.fromkeys(table.name for table in tree.find_all(exp.Table)):
+        views[name] = f"__table_{len(views)}"
+        _frame(engine, spark, plan, name, scans.get(name), as_of).createOrReplaceTempView(views[name])
     for table in list(tree.find_all(exp.Table)):
         if table.name in views:
             alias = table.alias or table.name
@@ -89,15 +96,17 @@ def _spark_answer(engine: Engine, plan: LogicalPlan) -> Answer:
     return Answer(found, as_of)
 
 
-def _frame(engine: Engine, spark: SparkSession, plan: LogicalPlan, scan: Scan, as_of: AsOf) -> DataFrame:
-    if scan.kind == "system table":
-        return spark.createDataFrame(engine.system_table(scan.relation))
-    if scan.kind == "materialized view":
-        quoted = scan.relation.replace('"', '""')
-        found = engine.home.views.read(f'SELECT * FROM "{quoted}"')
-        as_of.update(found.as_of)
-        return spark.createDataFrame(found.table)
-    return bounded_frame(engine, spark, plan, scan)
+def _frame(
+    engine: Engine, spark: SparkSession, plan: LogicalPlan, name: str, scan: Scan | None, as_of: AsOf
+) -> DataFrame:
+    if find_system(name) is not None:
+        return spark.createDataFrame(engine.system_table(name))
+    if scan is not None and scan.kind == "table":
+        return bounded_frame(engine, spark, plan, scan)
+    quoted = name.replace('"', '""')
+    found = engine.home.views.read(f'SELECT * FROM "{quoted}"')
+    as_of.update(found.as_of)
+    return spark.createDataFrame(found.table)
 
 
 def bounded_frame(engine: Engine, spark: SparkSession, plan: LogicalPlan, scan: Scan) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.catalog.system import find_system
@@ -18,11 +18,19 @@ if TYPE_CHECKING:
     from penstock.runtime.job import Job
 
 
-def system_table(engine: Engine, name: str) -> pa.Table:
-    """A system table as it is now, with exactly its declared columns."""
+def system_table(engine: Engine, name: str, columns: Collection[str] | None = None) -> pa.Table:
+    """A system table as it is now, with exactly its declared columns.
+
+    The open windows of jobs are read out of Spark's state, which takes a second: only where `columns` asks for them.
+    """
     short = name.lower().rpartition(".")[2]
     if short in engine.catalog_tables:
         return engine.catalog_tables[short](engine.session)
+    if short == "window_aggregates":
+        return _window_aggregates(engine)
+    if short == "watermarks":
+        with_windows = columns is None or "pending_windows" in columns
+        return rows_to_table(name, _watermarks(engine, with_windows=with_windows))
     if short in _LIVE:
         return rows_to_table(name, _LIVE[short](engine))
     found = engine.home.views.system_table(name)
@@ -86,12 +94,12 @@ def _jobs(engine: Engine) -> list[dict[str, Any]]:
     return [job_row(engine, job) for job in engine.jobs.values()]
 
 
-def _watermarks(engine: Engine) -> list[dict[str, Any]]:
+def _watermarks(engine: Engine, *, with_windows: bool) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for job in engine.jobs.values():
         if job.tracker is None:
             continue
-        pending = engine.open_windows(job)
+        pending = _window_starts(engine, job) if with_windows else ()
         found += [
             {
                 "job": row.job,
@@ -128,13 +136,28 @@ def _connector_offsets(engine: Engine) -> list[dict[str, Any]]:
     return found
 
 
-def _window_aggregates(engine: Engine) -> list[dict[str, Any]]:
-    return [row for job in engine.jobs.values() for row in engine.window_state(job)]
+def _window_starts(engine: Engine, job: Job) -> tuple[int, ...]:
+    """The starts of the windows that a job keeps open."""
+    import pyarrow as pa
+
+    state = engine.open_windows(job)
+    return () if state is None else tuple(set(state.column("window_start").cast(pa.int64()).to_pylist()))
+
+
+def _window_aggregates(engine: Engine) -> pa.Table:
+    """The live groups of the open windows of all jobs."""
+    import pyarrow as pa
+
+    found = rows_to_table("penstock.window_aggregates", [])
+    for job in tuple(engine.jobs.values()):
+        state = engine.open_windows(job)
+        if state is not None:
+            names = pa.array([job.name] * state.num_rows, pa.string())
+            found = pa.concat_tables([found, state.add_column(0, "job", names).cast(found.schema)])
+    return found
 
 
 _LIVE: Final[Mapping[str, Callable[[Engine], list[dict[str, Any]]]]] = {
     "jobs": _jobs,
-    "watermarks": _watermarks,
     "connector_offsets": _connector_offsets,
-    "window_aggregates": _window_aggregates,
 }

@@ -68,6 +68,10 @@ def _run(state: Path, seconds: float, progress: Progress) -> int:
             for view in VIEWS:
                 database.execute(view.create)
         demo = Demo(database, seconds)
+        with progress.during("warming up"):
+            # The first batches of a JVM are slow; they are not what is to be seen.
+            demo.feed()
+            database.settle(_DRAIN_SECONDS)
         with screen() as shown:
             demo.play(shown)
         _say("\nThe stream has ended. Closing the windows that are still open …")
