@@ -38,6 +38,8 @@ _OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
 _BLANKS: Final = " \t\r\n"
 _READ: Final = "__read"
 _TEXTS: Final = "__texts"
+_GOOD: Final = "__good"
+_SENSE: Final = "__sense"
 _PREFIX: Final = 5  # a zero byte and the schema's number, before records that a schema registry knows
 
 
@@ -58,46 +60,42 @@ def decode_json(frame: DataFrame, definition: SourceDefinition, wanted: Sequence
         return frame.withColumns({**columns, "__error": error})
     milliseconds = options.get("json.timestamp_format") == "epoch_ms"
     inside = "payload" if options.get("json.include_schema") is True else None
+    missing_is_bad = options.get("json.fail_on_missing_field") is True
     record = _Record(text, inside)
     types = {column.name: column.type or STRING for column in wanted}
-
+    # Each step is a column of its own, so that no expression is written out, planned and worked out twice.
     fast = {name: _Fast(type_, milliseconds=milliseconds) for name, type_ in types.items()}
     frame = frame.withColumn(_READ, record.read({name: how.read_as for name, how in fast.items()}))
-    values = {name: how.value(record.field(_READ, name)) for name, how in fast.items()}
-    good = record.whole(_READ) & valid
-    for name, how in fast.items():
-        if how.can_fail:
-            good = good & (record.field(_READ, name).isNull() | values[name].isNotNull())
-    if options.get("json.fail_on_missing_field") is True and types:
-        good = good & f.lit(False)
-    frame = frame.withColumn("__good", f.coalesce(good, f.lit(False)))
+    values = {name: record.field(_READ, name) for name in types}
+    made = {name: f"__made{place}" for place, name in enumerate(types) if fast[name].can_fail}
+    frame = frame.withColumns({hidden: fast[name].value(values[name]) for name, hidden in made.items()})
 
-    strings = record.read(dict.fromkeys(types, "STRING"))
-    frame = frame.withColumn(_TEXTS, f.when(~f.col("__good"), strings))
-    sense = f.coalesce(record.whole(_TEXTS) & valid, f.lit(False))
-    # What was read at first is exact, where the texts of numbers need not be.
-    slow = {
-        name: f.coalesce(values[name], _slow_value(record.field(_TEXTS, name), type_)) for name, type_ in types.items()
-    }
-    errors = [_slow_error(name, record.field(_TEXTS, name), type_, slow[name]) for name, type_ in types.items()]
-    if options.get("json.fail_on_missing_field") is True:
+    good = record.whole(_READ) & valid & f.lit(not (missing_is_bad and types))
+    for name, hidden in made.items():
+        good = good & (values[name].isNull() | f.col(hidden).isNotNull())
+    frame = frame.withColumn(_GOOD, f.coalesce(good, f.lit(False)))
+    frame = frame.withColumn(_TEXTS, f.when(~f.col(_GOOD), record.read(dict.fromkeys(types, "STRING"))))
+
+    frame = frame.withColumn(_SENSE, f.col(_GOOD) | f.coalesce(record.whole(_TEXTS) & valid, f.lit(False)))
+    chosen: dict[str, Column] = {}
+    for name, type_ in types.items():
+        # What was read at first is exact, where the text of a number need not be.
+        first = f.col(made[name]) if name in made else values[name]
+        slow = _slow_value(record.field(_TEXTS, name), type_)
+        chosen[name] = f.when(f.col(_SENSE), f.coalesce(first, slow)).cast(type_.spark())
+    frame = frame.withColumns(chosen)
+    errors = [_column_error(name, record.field(_TEXTS, name), type_) for name, type_ in types.items()]
+    if missing_is_bad:
         errors += [_missing(name, record) for name in types]
+    no_object = ~f.ltrim(text, f.lit(_BLANKS)).startswith("{")
     error = (
-        f.when(f.col("__good"), f.lit(None).cast("string"))
+        f.when(f.col(_GOOD), f.lit(None).cast("string"))
         .when(empty, f.lit("empty record"))
         .when(~valid, f.lit("not valid UTF-8"))
-        .when(
-            ~sense,
-            f.when(f.ltrim(text, f.lit(_BLANKS)).startswith("{"), f.lit("malformed json")).otherwise(
-                f.lit("not a json object")
-            ),
-        )
+        .when(~f.col(_SENSE), f.when(no_object, f.lit("not a json object")).otherwise(f.lit("malformed json")))
         .otherwise(first_error(errors))
     )
-    chosen = {
-        name: f.when(f.col("__good"), values[name]).when(sense, slow[name]).cast(types[name].spark()) for name in types
-    }
-    return frame.withColumns({**chosen, "__error": error}).drop(_READ, _TEXTS, "__good")
+    return frame.withColumn("__error", error).drop(_READ, _TEXTS, _GOOD, _SENSE, *made.values())
 
 
 class _Record:
@@ -222,10 +220,11 @@ def nested_value(text: Column, type_: SqlType) -> Column:
     return f.when(read[_CORRUPT].isNull(), _converted(read["v"], type_, milliseconds=False))
 
 
-def _slow_error(name: str, text: Column, type_: SqlType, value: Column) -> Column:
+def _column_error(name: str, text: Column, type_: SqlType) -> Column:
+    """Why a column is NULL that has a text in the record."""
     from pyspark.sql import functions as f
 
-    return f.when(text.isNotNull() & value.isNull(), misfit(name, text, type_))
+    return f.when(text.isNotNull() & f.col(_name(name)).isNull(), misfit(name, text, type_))
 
 
 def _missing(name: str, record: _Record) -> Column:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from penstock.types import SqlType
 
-# The farthest milliseconds that microseconds can hold.
-_FARTHEST_MS: Final = 2**63 // 1000 - 1
 # A time of day without seconds, and what stands around it.
 _NO_SECONDS: Final = r"^(.{10}[T ][0-9]{2}:[0-9]{2})((?:Z|[+-].*)?)$"
 _SHOWN: Final = 60
@@ -72,16 +70,16 @@ def timestamp_of(text: Column) -> Column:
     """An instant: milliseconds since 1970 where the text is a whole number, else ISO 8601."""
     from pyspark.sql import functions as f
 
-    number = text.try_cast("BIGINT")
-    # Spark would take a time of day alone for one of today, so a date must stand first.
-    return f.when(number.isNotNull(), timestamp_of_ms(number)).when(_begins_with_date(text), text.try_cast("TIMESTAMP"))
+    return f.coalesce(
+        timestamp_of_ms(text.try_cast("BIGINT")), f.when(_begins_with_date(text), text.try_cast("TIMESTAMP"))
+    )
 
 
 def timestamp_of_ms(number: Column) -> Column:
     """An instant from milliseconds since 1970; NULL where it is too far away."""
     from pyspark.sql import functions as f
 
-    return f.when(number.between(-_FARTHEST_MS, _FARTHEST_MS), f.timestamp_millis(number))
+    return f.timestamp_micros(f.try_multiply(number, f.lit(1000).cast("BIGINT")))
 
 
 def date_of(text: Column) -> Column:
@@ -94,7 +92,8 @@ def date_of(text: Column) -> Column:
 def _begins_with_date(text: Column) -> Column:
     from pyspark.sql import functions as f
 
-    return (f.substring(text, 5, 1) == "-") & (f.length(text) >= 8)
+    # Spark would take a time of day alone for one of today, and digits alone for a year.
+    return f.substring(text, 5, 1) == "-"
 
 
 def _float_of(text: Column, type_: SqlType) -> Column:

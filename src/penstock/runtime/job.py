@@ -107,12 +107,12 @@ class Job:
 
     def batch_done(self, done: BatchDone) -> None:
         """A batch is in the ledger; called from its callback."""
-        with self._changed:
+        if self.state is JobState.STARTING:
+            self.move(JobState.RUNNING, "the first batch is done")
+        with self._changed:  # whoever waits for the batch finds the job running
             self.last = done
             self.input_rows += done.input_rows
             self._changed.notify_all()
-        if self.state is JobState.STARTING:
-            self.move(JobState.RUNNING, "the first batch is done")
 
     def notify(self) -> None:
         """Wake whoever waits: something about the job is different."""

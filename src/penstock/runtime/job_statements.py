@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.catalog.define import as_sink
 from penstock.catalog.model import MaterializedViewDefinition, ObjectKey, SinkDefinition, SourceDefinition
 from penstock.catalog.text import canonical_text
-from penstock.errors import InternalError
+from penstock.errors import InternalError, NotYetError
 from penstock.options import resolve_insert_options
 from penstock.plan.analyze import analyze
 from penstock.plan.job_plan import plan_job
@@ -16,6 +16,7 @@ from penstock.sql.script import parse_statement
 from penstock.sql.statements import Insert
 
 if TYPE_CHECKING:
+    from penstock.options.resolved import ResolvedViewOptions
     from penstock.plan.job_plan import JobPlan
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.session import Session
@@ -42,8 +43,20 @@ def view_spec(engine: Engine, definition: MaterializedViewDefinition) -> JobSpec
     return make_view_spec(definition, logical, session)
 
 
+def _refuse_not_yet(options: ResolvedViewOptions) -> None:
+    """Options of a job that are read and checked, and do nothing yet: better refused than ignored."""
+    for key, given in (("state_ttl", options.state_ttl is not None), ("mode", options.mode != "microbatch")):
+        if given:
+            raise NotYetError(
+                "QUERY_NOT_YET",
+                f"option {key} is not there yet",
+                hint="leave it out; a window bounds the state of a query" if key == "state_ttl" else "leave it out",
+            )
+
+
 def make_view_spec(definition: MaterializedViewDefinition, logical: LogicalPlan, session: Session) -> JobSpec:
     """The job of a view whose query is planned."""
+    _refuse_not_yet(definition.options)
     plan = plan_job(logical, state=definition.options.state)
     return JobSpec(
         name=definition.name.text,
@@ -95,6 +108,7 @@ def insert_spec(engine: Engine, text: str) -> JobSpec:
 def make_insert_spec(statement: Insert, logical: LogicalPlan, session: Session) -> JobSpec:
     """The job of an INSERT whose query is planned."""
     options = resolve_insert_options(statement.options, statement.target, session.settings)
+    _refuse_not_yet(options)
     found = session.catalog.get(statement.target)
     sink = as_sink(found, statement.target)
     plan = plan_job(logical, state="spark")
