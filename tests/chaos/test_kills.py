@@ -42,17 +42,26 @@ def in_start_up(campaign: Campaign, start: Start, source: random.Random) -> None
 
 def in_steady_state(campaign: Campaign, start: Start, source: random.Random) -> None:
     """While rows come in and windows close."""
-    wanted = campaign.acknowledged() + source.randrange(5, 40)
+    number = len(campaign.starts)
+    start.wait_for(lambda events: any(_begun(event, "standing", number) and _all_run(event) for event in events))
+    wanted = campaign.acknowledged() + source.randrange(3, 30)
     start.wait_for(lambda events: _count(events, "appended") >= wanted)
     time.sleep(source.uniform(0.0, 0.5))
 
 
 def in_drain(campaign: Campaign, start: Start, source: random.Random) -> None:
     """While windows are closed for the last time."""
-    number = len(campaign.starts)
-    event = source.choice(["settling", "draining"])
-    start.wait_for(lambda events: any(each["event"] == event and each["start"] == number for each in events))
-    time.sleep(source.uniform(0.0, 2.0))
+    number, wanted = len(campaign.starts), source.randrange(1, len(campaign.jobs) + 1)
+    start.wait_for(lambda events: sum(_begun(event, "draining", number) for event in events) >= wanted)
+    time.sleep(source.uniform(0.0, 0.4))
+
+
+def _begun(event: dict[str, Any], name: str, start: int) -> bool:
+    return bool(event["event"] == name and event["start"] == start)
+
+
+def _all_run(event: dict[str, Any]) -> bool:
+    return all(job["state"] == "running" for job in event["jobs"].values())
 
 
 Moment = Callable[[Campaign, Start, random.Random], None]

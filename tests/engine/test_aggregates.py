@@ -92,7 +92,7 @@ def test_window_aggregates(db: penstock.Database) -> None:
         ("MSFT", at(start), 1, 100.0, 100.0, 100.0, 100.0, at(start), at(start)),
         ("MSFT", at(start + 60), 1, 101.0, 101.0, 101.0, 101.0, at(start + 60), at(start + 60)),
     ])  # fmt: skip
-    assert read(db, "dear") == [("AAPL", at(start), 3, 1, 2), ("MSFT", at(start + 60), 1, 0, 0)]
+    assert read(db, "dear") == [("AAPL", at(start), 3, 1, 2), ("MSFT", at(start + 60), 1, 0, 1)]
 
 
 def test_requests_in_three_windows(db: penstock.Database) -> None:

@@ -50,7 +50,7 @@ def test_life_of_a_job(opened: Callable[..., penstock.Database]) -> None:
     assert job(db, "totals").state == "paused"
     assert job(db, "totals").lag == 1
     assert read(db, "totals") == [("a", 1), ("b", 2)]
-    assert condition(db, "PAUSE JOB totals") == "JOB_STATE"
+    db.execute("PAUSE JOB totals")  # again: nothing to do
     db.close()
 
     db = opened()

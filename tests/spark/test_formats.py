@@ -227,6 +227,8 @@ def test_json_that_does_not_fit(spark: SparkSession) -> None:
     ]
     assert (row["s"], row["i"], row["ts"]) == ("kept", None, at(1970, 1, 1, 0, 0, 1))
     assert row["dec"] == Decimal("12345678901234567890.123456789012345678")
+    row = read(spark, JSON, ['{"o": {"a": 1, "t": "x"}, "ar": [1, 2], "m": {"k": "y"}, "i": "7"}'])[0]
+    assert (row["o"], row["ar"], row["m"], row["i"]) == (None, [1, 2], None, 7)
 
 
 def test_json_records_as_a_whole(spark: SparkSession) -> None:

@@ -39,7 +39,7 @@ def decode_csv(frame: DataFrame, definition: SourceDefinition, wanted: Sequence[
     read = f.from_csv(text, f"{schema}, {_CORRUPT} STRING", _csv_options(values))
     frame = frame.withColumn(_READ, f.when(~_blank(text), read))
 
-    valid = f.is_valid_utf8(text)
+    valid = f.is_valid_utf8(f.col("__value").cast("string"))
     one_line = ~text.contains("\n") | text.contains(str(values.get("csv.quote", '"')))
     sense = f.coalesce(f.col(_READ)[_CORRUPT].isNull() & valid & one_line, f.lit(False))
     found: dict[str, Column] = {}

@@ -79,10 +79,13 @@ def decode_json(frame: DataFrame, definition: SourceDefinition, wanted: Sequence
     frame = frame.withColumn(_SENSE, f.col(_GOOD) | f.coalesce(record.whole(_TEXTS) & valid, f.lit(False)))
     chosen: dict[str, Column] = {}
     for name, type_ in types.items():
-        # What was read at first is exact, where the text of a number need not be.
+        # What was read at first is exact, where the text of a number need not be; of a nested value it may be a part.
         first = f.col(made[name]) if name in made else values[name]
         slow = _slow_value(record.field(_TEXTS, name), type_)
-        chosen[name] = f.when(f.col(_SENSE), f.coalesce(first, slow)).cast(type_.spark())
+        if type_.name in NESTED:
+            chosen[name] = f.when(f.col(_GOOD) | (f.col(_SENSE) & slow.isNotNull()), first).cast(type_.spark())
+        else:
+            chosen[name] = f.when(f.col(_SENSE), f.coalesce(first, slow)).cast(type_.spark())
     frame = frame.withColumns(chosen)
     errors = [_column_error(name, record.field(_TEXTS, name), type_) for name, type_ in types.items()]
     if missing_is_bad:

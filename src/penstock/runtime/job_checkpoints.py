@@ -7,6 +7,7 @@ back to one takes Spark's checkpoint and everything that the view store holds of
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.runtime.job import Job
 
 _SECONDS: Final = 60.0
+_POLL: Final = 0.01
 
 
 class JobCheckpoints:
@@ -45,13 +47,20 @@ class JobCheckpoints:
             return self._asked
 
     def wait(self, checkpoint_id: int, timeout_s: float) -> None:
-        """Return when the batch is in the ledger."""
+        """Return when the batch is in the ledger and Spark has noted it as done: then it can be gone back to."""
+        end = time.monotonic() + timeout_s
         asked = self._asked
-        if self._done(checkpoint_id):
-            return
-        if asked is None or checkpoint_id > asked:
-            raise _unknown(self._job.name, checkpoint_id)
-        self._job.wait(lambda: self._done(checkpoint_id), timeout_s, f"checkpoint {checkpoint_id}")
+        if not self._done(checkpoint_id):
+            if asked is None or checkpoint_id > asked:
+                raise _unknown(self._job.name, checkpoint_id)
+            self._job.wait(lambda: self._done(checkpoint_id), timeout_s, f"checkpoint {checkpoint_id}")
+        # Spark notes it a moment later, and tells nobody.
+        while max(self._kept(), default=-1) < checkpoint_id:
+            if time.monotonic() >= end:
+                raise TimeoutError(
+                    f"job {self._job.name}: checkpoint {checkpoint_id} took longer than {timeout_s:g} seconds"
+                )
+            time.sleep(_POLL)
 
     def _done(self, checkpoint_id: int) -> bool:
         entry = self._engine.home.views.ledger(self._job.name)

@@ -85,6 +85,8 @@ class CheckedScan:
         from pyspark.sql import functions as f
 
         frame = self._again(spark, start, end, batch_time_ms)
+        if self.definition.options.format is not None:
+            frame = self._declared(frame, self._all_columns())  # it is judged, now the whole row is read
         row = f.to_json(self._whole_row(frame), {"ignoreNullFields": "false"})
         source = f.struct(
             f.lit(self.scan.id).alias("scan"),
@@ -132,9 +134,13 @@ class CheckedScan:
     def _again(self, spark: SparkSession, start: str | None, end: str, batch_time_ms: int) -> DataFrame:
         from pyspark.sql import functions as f
 
-        names = tuple(entry.name for entry in self.definition.columns)
+        # Bytes are judged by the columns that the stream reads, and no others: what it took cannot be bad here.
+        names = self._all_columns() if self.definition.options.format is None else self.scan.columns
         raw = source_of(self._connector).between(spark, self.request, start, end)
         return self._judged(self._declared(raw, names), f.timestamp_millis(f.lit(batch_time_ms)))
+
+    def _all_columns(self) -> tuple[str, ...]:
+        return tuple(entry.name for entry in self.definition.columns)
 
     def _declared(self, frame: DataFrame, names: tuple[str, ...]) -> DataFrame:
         """The frame with the declared columns among `names`, and with those that the checks look at."""

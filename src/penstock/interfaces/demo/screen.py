@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _PLAIN_SECONDS: Final = 5.0
-SHOWN_ROWS: Final = 6
+# Everything fits a terminal of 80 columns and 24 lines.
+SHOWN_ROWS: Final = 5
 
 
 @frozen
@@ -85,8 +86,8 @@ class LiveScreen:
 
 def draw(picture: Picture) -> RenderableType:
     """The whole screen."""
-    from rich.columns import Columns
     from rich.console import Group
+    from rich.table import Table
     from rich.text import Text
 
     head = Text.assemble(
@@ -95,34 +96,38 @@ def draw(picture: Picture) -> RenderableType:
         f"event clock {picture.clock:%H:%M:%S}   ",
         (f"late rows {picture.late}", "yellow" if picture.late else "dim"),
     )
-    tables = [_view(view, picture) for view in VIEWS]
-    foot = Text(
-        "Windows close when the watermark passes their end; partition 3 is slow and holds it back. Ctrl-C ends."
+    tumbling, hopping, sessions = (_view(view, picture) for view in VIEWS)
+    grid = Table.grid(padding=(1, 4, 0, 0))
+    grid.add_row(tumbling, hopping)
+    grid.add_row(sessions, _watermarks(picture))
+    foot = Text("A window closes when the watermark passes its end. Ctrl-C ends.", style="dim")
+    return Group(head, grid, foot)
+
+
+def _table(title: str, *names: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
     )
-    foot.stylize("dim")
-    return Group(head, "", Columns([*tables, _watermarks(picture)], padding=(0, 3)), "", foot)
+    for name in names:
+        table.add_column(name, justify="left" if name in {"start", "symbol"} else "right")
+    return table
 
 
 def _view(view: DemoView, picture: Picture) -> Table:
-    from rich.table import Table
-
-    table = Table(title=f"{view.name}: {view.title}, {picture.closed[view.name]:,} closed", title_justify="left")
-    for name in view.columns:
-        table.add_column(name, justify="left" if name in {"symbol", view.columns[0]} else "right")
+    table = _table(f"{view.title}: {picture.closed[view.name]:,} closed", "start", "symbol", "trades", view.columns[-1])
     rows = picture.latest[view.name]
-    for row in rows:
-        table.add_row(*(f"{value:%H:%M:%S}" if isinstance(value, datetime) else f"{value}" for value in row))
+    for start, symbol, trades, *_, last in rows:
+        table.add_row(f"{start:%H:%M:%S}", symbol, f"{trades}", f"{last}")
     for _ in range(SHOWN_ROWS - len(rows)):
-        table.add_row(*("" for _ in view.columns))
+        table.add_row("", "", "", "")
     return table
 
 
 def _watermarks(picture: Picture) -> Table:
-    from rich.table import Table
-
-    table = Table(title="watermarks, by partition", title_justify="left")
-    for name in ("partition", "newest event", "watermark", "behind the clock"):
-        table.add_column(name, justify="right")
+    table = _table("watermarks by partition", "part", "newest", "watermark", "behind")
     low = min((watermark for _, _, watermark in picture.watermarks if watermark is not None), default=None)
     for partition, newest, watermark in picture.watermarks:
         table.add_row(

@@ -17,7 +17,7 @@ from penstock.interfaces.demo.pipeline import PARTITIONS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SYMBOLS: Final = ("ACME", "GLOBEX", "HOOLI", "INITECH", "UMBRELLA", "WAYNE")
+SYMBOLS: Final = ("ACME", "GLOBEX", "HOOLI", "INITECH", "TYRELL", "WAYNE")
 OPENING: Final = datetime(2026, 1, 1, 9, 30, tzinfo=UTC)
 # Seconds of event time in a second of ours.
 SPEED: Final = 4.0
