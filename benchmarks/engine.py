@@ -132,6 +132,7 @@ def latency(db: penstock.Database, rounds: int) -> list[float]:
 
 
 def main() -> None:
+    """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=3)
