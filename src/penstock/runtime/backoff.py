@@ -84,6 +84,8 @@ _PASSING_TEXT: Final = re.compile(
     r"|\bCoordinatorNotAvailableException\b|\bRetriableException\b|\bExecutorLostFailure\b|\bTaskResultLost\b"
     r"|Python worker exited unexpectedly|Python worker failed to connect back"
 )
+# The Python process that asks a source where it ends has died; the error itself has no text, only its trace.
+_LOST_PROCESS: Final = re.compile(r"EOFException\s+at .{0,400}?\bPythonStreamingSourceRunner\b", re.DOTALL)
 _CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]+)\]")
 
 
@@ -106,7 +108,12 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         yield link
-        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+        # PySpark keeps the cause of a JVM error where Python does not look.
+        jvm_cause = getattr(link, "_cause", None)
+        if link.__cause__ is None and isinstance(jvm_cause, BaseException):
+            link = jvm_cause
+        else:
+            link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
 
 
 def _verdict(error: BaseException) -> bool | None:
@@ -128,6 +135,9 @@ def _verdict_of_foreign(error: BaseException) -> bool | None:
         return True
     if names & _LASTING_CLASSES:
         return False
+    trace = getattr(error, "_stackTrace", None)
+    if isinstance(trace, str) and _LOST_PROCESS.search(trace):
+        return True
     try:
         text = str(error)
     except Exception:  # noqa: BLE001  an error of the JVM asks the JVM for its text, and the JVM may be gone

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.runtime.job import Job
 
 _SECONDS: Final = 60.0
+_LOOK_AGAIN: Final = 0.02
 _POLL: Final = 0.01
 
 

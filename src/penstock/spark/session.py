@@ -8,6 +8,7 @@ our end of its standard input is closed, so also when this process is killed.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import sys
@@ -161,7 +162,14 @@ def spark_options(settings: SparkSettings) -> dict[str, str]:
     }
 
 
+def _quiet() -> None:
+    """What PySpark and py4j write for every error is raised as well; on the terminal it would stand there twice."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
 def _start(settings: SparkSettings) -> _Running:
+    _quiet()
     java = require_java()
     settings.log_directory.mkdir(parents=True, exist_ok=True)
     write_logging(_log4j(settings), settings.log_directory)
