@@ -83,6 +83,8 @@ _PASSING_TEXT: Final = re.compile(
     r"|\bBrokerNotAvailableException\b|\bLeaderNotAvailableException\b|\bNotLeaderOrFollowerException\b"
     r"|\bCoordinatorNotAvailableException\b|\bRetriableException\b|\bExecutorLostFailure\b|\bTaskResultLost\b"
     r"|Python worker exited unexpectedly|Python worker failed to connect back"
+    # Spark gives no reason when a process beside it is gone, such as the one that answers for a source.
+    r"|terminated with exception:\s*(?:null\s*)?SQLSTATE"
 )
 # The Python process that asks a source where it ends has died; the error itself has no text, only its trace.
 _LOST_PROCESS: Final = re.compile(r"EOFException\s+at .{0,400}?\bPythonStreamingSourceRunner\b", re.DOTALL)

@@ -87,12 +87,11 @@ class CheckedScan:
         frame = self._again(spark, start, end, batch_time_ms)
         if self.definition.options.format is not None:
             frame = self._declared(frame, self._all_columns())  # it is judged, now the whole row is read
-        row = f.to_json(self._whole_row(frame), {"ignoreNullFields": "false"})
         source = f.struct(
             f.lit(self.scan.id).alias("scan"),
             f.col("__partition").alias("partition"),
             f.col("__offset").alias("offset"),
-            row.alias("row"),
+            self._row_text(frame).alias("row"),
         )
         return self._good(frame.withColumn(SOURCE_ROW, source)).select(
             *[_quoted(name) for name in self.scan.columns], SOURCE_ROW
@@ -103,10 +102,7 @@ class CheckedScan:
         from pyspark.sql import functions as f
 
         frame = self._again(spark, start, end, batch_time_ms)
-        if not self._typed:
-            raw = f.col("__value")
-        else:
-            raw = f.to_json(self._whole_row(frame), {"ignoreNullFields": "false"}).cast("binary")
+        raw = self._row_text(frame).cast("binary") if self._typed else f.col("__value")
         reason: Column = f.lit(None).cast("string")
         error: Column = f.lit(None).cast("string")
         for check in reversed(list(self._checks(f.timestamp_millis(f.lit(batch_time_ms))))):
@@ -256,12 +252,16 @@ class CheckedScan:
                 f.concat(f.lit(f'the event time "{name}" '), shown, f.lit(" is before 1970")),
             )
 
-    def _whole_row(self, frame: DataFrame) -> Column:
+    def _row_text(self, frame: DataFrame) -> Column:
+        """The input row as text: a record as it came, the columns of a typed row as JSON."""
         from pyspark.sql import functions as f
 
+        if not self._typed:
+            value = f.col("__value").cast("string")
+            return value if self.definition.options.format == "json" else f.to_json(f.struct(value.alias("value")))
         present = set(frame.columns)
         names = [entry.name for entry in self.definition.columns if entry.name in present]
-        return f.struct(*[_quoted(name) for name in names])
+        return f.to_json(f.struct(*[_quoted(name) for name in names]), {"ignoreNullFields": "false"})
 
 
 @frozen
