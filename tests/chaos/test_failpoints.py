@@ -40,7 +40,7 @@ HITS: Final = {
 LATER: Final = 12
 # This one is in a process of Spark's that asks the source for its end. When it dies the program lives on, and the job is
 # started again by the engine itself.
-BESIDE: Final = {"source.latest_offset": 25}
+BESIDE: Final = {"source.latest_offset": 60}
 
 
 @pytest.fixture(scope="module", params=[0, pytest.param(LATER, marks=pytest.mark.soak)], ids=["early", "later"])

@@ -76,7 +76,7 @@ def test_a_program_that_stops_leaves_no_process_and_an_empty_terminal(tmp_path: 
     assert program.returncode == 0, error
     leader, heap = (int(word) for word in out.split())
     assert error == ""
-    assert heap == 700
+    assert 650 < heap <= 700  # what the collector keeps back for itself is not counted
     assert gone(leader, 10)
     logs = tmp_path / "logs"
     assert "printed by a worker" in (logs / "spark.out").read_text()
