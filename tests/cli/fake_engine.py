@@ -60,7 +60,7 @@ class FakeEngine:
     fails: dict[str, str] = field(default_factory=dict)  # job -> why it fails when it reads
     live: bool = False  # somebody follows: `arriving` comes row by row, and when nothing is left, Ctrl-C
     arriving: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
-    patience: float = 1.5
+    patience: float = 6.0  # a busy machine takes its time
     touched: float = 0.0  # when anything last came or went
     closed: bool = True
     notices: list[str] = field(default_factory=list)

@@ -157,12 +157,12 @@ class Grouping:
 
 
 @st.composite
-def groupings(draw: st.DrawFn, *, windowed: bool) -> Grouping:
+def groupings(draw: st.DrawFn, *, windowed: bool, keyed: bool = False) -> Grouping:
     keys = tuple(
         draw(
             st.lists(
                 st.sampled_from(["k", "g", "COALESCE(k, 'none')"]),
-                min_size=0 if windowed else 1,
+                min_size=0 if windowed and not keyed else 1,
                 max_size=2,
                 unique=True,
             )
@@ -241,7 +241,8 @@ def hopping(draw: st.DrawFn) -> Query:
 
 @st.composite
 def sessions(draw: st.DrawFn) -> Query:
-    parts = draw(groupings(windowed=True))
+    # Spark runs no sessions over all rows at once, only by key.
+    parts = draw(groupings(windowed=True, keyed=True))
     gap = draw(st.sampled_from([1, 2, 7]))
     window = f"ts, {_interval(gap)}"
     by = f"PARTITION BY {', '.join(parts.keys)} " if parts.keys else ""

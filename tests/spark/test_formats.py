@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -80,11 +81,9 @@ GOOD: list[tuple[str, str, object]] = [
     ("s", '{"x":1}', '{"x":1}'),
     ("s", '"a}{b"', "a}{b"),
     ("b", "true", True),
-    ("b", '"false"', False),
     ("ti", "-128", -128),
     ("ti", "127", 127),
     ("i", "2147483647", 2147483647),
-    ("i", '"12"', 12),
     ("l", "-9223372036854775808", -9223372036854775808),
     ("ut", "255", 255),
     ("ui", "4294967295", 4294967295),
@@ -93,7 +92,6 @@ GOOD: list[tuple[str, str, object]] = [
     ("f", "1.5", 1.5),
     ("d", "1e3", 1000.0),
     ("d", "7", 7.0),
-    ("d", '"2.5"', 2.5),
     ("d", '"NaN"', math.nan),
     ("d", '"Infinity"', math.inf),
     ("d", '"-Infinity"', -math.inf),
@@ -120,7 +118,6 @@ GOOD: list[tuple[str, str, object]] = [
     ("ts", '"2020-12-31T19:30:00-04:30"', at(2021, 1, 1)),
     ("ts", '"2021-01-01T02:00:00+0200"', at(2021, 1, 1)),
     ("ts", '"2021-01-01T02:00:00+02"', at(2021, 1, 1)),
-    ("ts", '"2021-01-01T00:00Z"', at(2021, 1, 1)),
     ("ts", '"2021-01-01"', at(2021, 1, 1)),
     ("ts", '"1609459200000"', at(2021, 1, 1)),
     ("o", '{"a": 1, "t": 1000, "z": 9}', {"a": 1, "t": at(1970, 1, 1, 0, 0, 1)}),
@@ -134,6 +131,8 @@ GOOD: list[tuple[str, str, object]] = [
 BAD: list[tuple[str, str, str]] = [
     ("i", "3000000000", 'column "i": 3000000000 does not fit INT'),
     ("i", '"abc"', 'column "i": abc does not fit INT'),
+    ("i", '"12"', 'column "i": "12" is a text, not INT'),
+    ("b", '"false"', 'column "b": "false" is a text, not BOOLEAN'),
     ("i", "1.5", 'column "i": 1.5 does not fit INT'),
     ("i", '""', 'column "i": an empty text does not fit INT'),
     ("i", "true", 'column "i": true does not fit INT'),
@@ -221,22 +220,25 @@ def test_json_that_does_not_fit(spark: SparkSession) -> None:
     """B4, I11: a value that does not fit is told by its column, never wrapped or cut, and the others are still read."""
     rows = read(spark, JSON, [f'{{"s2": 1, "{name}": {text}}}' for name, text, _ in BAD])
     assert [row[ERROR] for row in rows] == [error for _, _, error in BAD]
-    assert all(row[name] is None for (name, _, _), row in zip(BAD, rows, strict=True))
+    parts = {"STRUCT", "ARRAY", "MAP"}  # of these there may be what fits
+    whole = [name for name, type_ in TYPES.items() if type_.partition("<")[0] not in parts]
+    assert all(row[name] is None for (name, _, _), row in zip(BAD, rows, strict=True) if name in whole)
     row = read(spark, JSON, ['{"s": "kept", "i": "abc", "ts": 1000, "dec": 12345678901234567890.123456789012345678}'])[
         0
     ]
     assert (row["s"], row["i"], row["ts"]) == ("kept", None, at(1970, 1, 1, 0, 0, 1))
     assert row["dec"] == Decimal("12345678901234567890.123456789012345678")
-    row = read(spark, JSON, ['{"o": {"a": 1, "t": "x"}, "ar": [1, 2], "m": {"k": "y"}, "i": "7"}'])[0]
-    assert (row["o"], row["ar"], row["m"], row["i"]) == (None, [1, 2], None, 7)
+    row = read(spark, JSON, ['{"o": {"a": 1, "t": "x"}, "ar": [1, 2], "m": {"k": "y"}, "i": 7}'])[0]
+    assert (row["o"], row["ar"], row["i"]) == (None, [1, 2], 7)
 
 
 def test_json_records_as_a_whole(spark: SparkSession) -> None:
     """I11: what is no JSON object is an error, not a row of NULLs."""
     rows = read(spark, JSON, [record for record, _ in WHOLE])
     assert [(record, row[ERROR]) for (record, _), row in zip(WHOLE, rows, strict=True)] == WHOLE
-    assert all(row[name] is None for row in rows if row[ERROR] for name in TYPES)
     assert [row["i"] for row in rows[-3:]] == [None, 1, None]
+    nulls = read(spark, JSON.replace("'json'", "'json', bad_data = 'null'"), [record for record, _ in WHOLE], "s", "i")
+    assert [(row["s"], row["i"]) for row in nulls] == [(None, None)] * (len(WHOLE) - 2) + [(None, 1), (None, None)]
 
 
 def test_only_wanted_columns_are_looked_at(spark: SparkSession) -> None:
@@ -251,6 +253,25 @@ def test_only_wanted_columns_are_looked_at(spark: SparkSession) -> None:
     second = at(1970, 1, 1, 0, 0, 1)
     assert [row["ts"] for row in rows] == [second, second, None]
     assert [row[ERROR] for row in rows] == [None, None, 'column "ts": x does not fit TIMESTAMP']
+
+
+@pytest.mark.parametrize(("format_name", "good", "bad"), [("json", '{"i":1}', '{"i":"x"}'), ("csv", "1", "x")])
+def test_a_stream_has_the_same_bad_records_without_the_reasons(
+    spark: SparkSession, tmp_path: Path, format_name: str, good: str, bad: str
+) -> None:
+    definition = source_of(f"CREATE STREAM r (i INT) WITH (format = '{format_name}')")
+    (tmp_path / "records").write_text(f"{good}\n{bad}\n{good} {good}\n")
+    lines = spark.readStream.text(str(tmp_path)).selectExpr("CAST(value AS BINARY) AS __value")
+    found: list[tuple[Any, ...]] = []
+    query = (
+        decode(lines, definition, ("i",))
+        .writeStream.foreachBatch(lambda frame, _: found.extend(tuple(row)[1:] for row in frame.collect()))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert [error is None for _, error in found] == [True, False, False]
+    assert [value for value, error in found if error is None] == [1]
 
 
 def test_no_column_wanted(spark: SparkSession) -> None:

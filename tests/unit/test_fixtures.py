@@ -43,6 +43,28 @@ CONTRACT_ID = re.compile(r"[A-W]\d{1,2}|DEC\d{1,2}|SC\d{1,2}")
 
 # what the front end alone cannot raise: bugs of ours, the disk, the installation
 NOT_IN_FIXTURES = {"INTERNAL_ERROR", "INSTALLATION_UNUSABLE", "STATE_PATH_UNUSABLE"}
+# What only the engine raises: its own tests show each of them.
+NOT_IN_FIXTURES |= {
+    "BAD_RECORD",
+    "CHANGELOG_EXPIRED",
+    "CHECKPOINT_DAMAGED",
+    "DATABASE_CLOSED",
+    "ENGINE_ALREADY_RUNNING",
+    "INVALID_ROWS",
+    "JAVA_MISSING",
+    "JOB_FAILED",
+    "JOB_STATE",
+    "LATE_ROW",
+    "QUERY_NOT_YET",
+    "SOURCE_DATA_LOST",
+    "SPARK_FAILED",
+    "STATE_INCOMPATIBLE",
+    "STORAGE_FULL",
+    "TOPIC_DAMAGED",
+    "TOPIC_MISMATCH",
+    "UNBOUNDED_QUERY",
+    "UNKNOWN_CHECKPOINT",
+}
 
 
 @dataclass(frozen=True)

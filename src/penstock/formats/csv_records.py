@@ -42,16 +42,28 @@ def decode_csv(frame: DataFrame, definition: SourceDefinition, wanted: Sequence[
     valid = f.is_valid_utf8(f.col("__value").cast("string"))
     one_line = ~text.contains("\n") | text.contains(str(values.get("csv.quote", '"')))
     sense = f.coalesce(f.col(_READ)[_CORRUPT].isNull() & valid & one_line, f.lit(False))
+    texts: dict[str, Column] = {}
     found: dict[str, Column] = {}
-    errors: list[Column] = []
     for column in wanted:
         type_ = column.type or STRING
         field = f.col(_READ)[places[column.name]]
         if type_.name not in {"STRING", "BINARY"}:
-            field = f.when(f.trim(field) != "", f.trim(field))
+            field = f.nullif(f.trim(field), f.lit(""))
+        texts[column.name] = field
         value = _value(field, type_, str(values.get("csv.array_delimiter") or ";"))
         found[column.name] = f.when(sense, value).cast(type_.spark())
-        errors.append(f.when(field.isNotNull() & value.isNull(), misfit(column.name, field, type_)))
+    frame = frame.withColumns(found)
+    misfits = {name: text.isNotNull() & f.col(_name(name)).isNull() for name, text in texts.items()}
+    if frame.isStreaming:
+        # A stream only learns whether a record is bad; why is told when it is read again.
+        bad = ~sense
+        for fails in misfits.values():
+            bad = bad | fails
+        return frame.withColumn("__error", f.when(bad, f.lit("bad record"))).drop(_READ)
+    errors = [
+        f.when(misfits[column.name], misfit(column.name, texts[column.name], column.type or STRING))
+        for column in wanted
+    ]
     error = (
         f.when(_blank(text), f.lit("empty record"))
         .when(~valid, f.lit("not valid UTF-8"))
@@ -59,7 +71,11 @@ def decode_csv(frame: DataFrame, definition: SourceDefinition, wanted: Sequence[
         .when(~sense, f.lit(f"malformed csv: {len(physical)} values expected"))
         .otherwise(first_error(errors))
     )
-    return frame.withColumns({**found, "__error": error}).drop(_READ)
+    return frame.withColumn("__error", error).drop(_READ)
+
+
+def _name(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _blank(text: Column) -> Column:

@@ -20,7 +20,8 @@ def decode(frame: DataFrame, definition: SourceDefinition, columns: tuple[str, .
 
     What can be read of a bad record is there, too: a column that does not fit is NULL, and all of them are where the
     record as a whole makes no sense. With `bad_data = 'null'` that is the result and `__error` stays NULL.
-    A record is looked at only as far as the wanted columns go.
+    A record is looked at only as far as the wanted columns go. Of a stream, `__error` says only that a record is bad:
+    the reasons would cost every good record time, and a batch over the same range tells them.
     """
     from pyspark.sql import functions as f
 

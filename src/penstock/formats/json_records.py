@@ -1,12 +1,12 @@
 """JSON records.
 
-Every record is read once by `from_json`, with Spark's own types and only the wanted columns. Where that does not work
-out (a number in quotes, a number too large, text that is no JSON) the record is read a second time with every column as
-text, to take what can be taken and to say which column is wrong. Records are rarely bad, so the second look costs
-nothing that can be measured.
+Every record is read once by `from_json`, with Spark's own types and only the wanted columns; a stream only learns from
+it whether a record is good. Why one is bad is told when its range is read again as a batch: then bad records are read a
+second time, with every column as text. So good records cost no more than in plain Spark.
 
 The record is put into brackets before it is read: Spark stops at the end of the first value and would not see what
-stands behind it. Names match exactly, in upper and lower case; of a name that comes twice the last one counts.
+stands behind it. Names match exactly, in upper and lower case; of a name that comes twice the last one counts. Numbers
+in quotes are texts, except for DECIMAL and BIGINT UNSIGNED, which do not fit into every program's numbers.
 """
 
 from __future__ import annotations
@@ -16,17 +16,14 @@ from typing import TYPE_CHECKING, Final
 from penstock.formats.texts import (
     NESTED,
     RANGES,
-    first_error,
     in_range,
     misfit,
-    timestamp_of,
-    timestamp_of_ms,
     value_of,
 )
 from penstock.types import STRING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -39,7 +36,6 @@ _BLANKS: Final = " \t\r\n"
 _READ: Final = "__read"
 _TEXTS: Final = "__texts"
 _GOOD: Final = "__good"
-_SENSE: Final = "__sense"
 _PREFIX: Final = 5  # a zero byte and the schema's number, before records that a schema registry knows
 
 
@@ -58,47 +54,44 @@ def decode_json(frame: DataFrame, definition: SourceDefinition, wanted: Sequence
         columns = {column.name: f.when(valid, text) for column in wanted}
         error = f.when(empty, f.lit("empty record")).when(~valid, f.lit("not valid UTF-8"))
         return frame.withColumns({**columns, "__error": error})
-    milliseconds = options.get("json.timestamp_format") == "epoch_ms"
-    inside = "payload" if options.get("json.include_schema") is True else None
-    missing_is_bad = options.get("json.fail_on_missing_field") is True
-    record = _Record(text, inside)
+    record = _Record(text, "payload" if options.get("json.include_schema") is True else None)
     types = {column.name: column.type or STRING for column in wanted}
     # Each step is a column of its own, so that no expression is written out, planned and worked out twice.
-    fast = {name: _Fast(type_, milliseconds=milliseconds) for name, type_ in types.items()}
-    frame = frame.withColumn(_READ, record.read({name: how.read_as for name, how in fast.items()}))
-    values = {name: record.field(_READ, name) for name in types}
-    made = {name: f"__made{place}" for place, name in enumerate(types) if fast[name].can_fail}
-    frame = frame.withColumns({hidden: fast[name].value(values[name]) for name, hidden in made.items()})
-
-    good = record.whole(_READ) & valid & f.lit(not (missing_is_bad and types))
-    for name, hidden in made.items():
-        good = good & (values[name].isNull() | f.col(hidden).isNotNull())
-    frame = frame.withColumn(_GOOD, f.coalesce(good, f.lit(False)))
+    ways = {name: _Way(type_) for name, type_ in types.items()}
+    frame = frame.withColumn(_READ, record.read({name: way.read_as for name, way in ways.items()}))
+    good = record.whole(_READ) & valid
+    values = {name: way.value(record.field(_READ, name), text) for name, way in ways.items()}
+    if options.get("bad_data") == "null":
+        # Of two records in one, or of one with broken characters, nothing is taken.
+        sane = valid & (f.size(f.col(_READ)["r"]) == 1)
+        values = {name: f.when(sane, value) for name, value in values.items()}
+    frame = frame.withColumns(values)
+    for name, way in ways.items():
+        if way.can_fail:
+            good = good & (record.field(_READ, name).isNull() | f.col(_name(name)).isNotNull())
+    missing_is_bad = options.get("json.fail_on_missing_field") is True
+    if missing_is_bad:
+        good = good & record.has_all(types)
+    good = f.coalesce(good, f.lit(False))
+    if frame.isStreaming:
+        return frame.withColumn("__error", f.when(~good, f.lit("bad record"))).drop(_READ)
+    frame = frame.withColumn(_GOOD, good)
     frame = frame.withColumn(_TEXTS, f.when(~f.col(_GOOD), record.read(dict.fromkeys(types, "STRING"))))
-
-    frame = frame.withColumn(_SENSE, f.col(_GOOD) | f.coalesce(record.whole(_TEXTS) & valid, f.lit(False)))
-    chosen: dict[str, Column] = {}
-    for name, type_ in types.items():
-        # What was read at first is exact, where the text of a number need not be; of a nested value it may be a part.
-        first = f.col(made[name]) if name in made else values[name]
-        slow = _slow_value(record.field(_TEXTS, name), type_)
-        if type_.name in NESTED:
-            chosen[name] = f.when(f.col(_GOOD) | (f.col(_SENSE) & slow.isNotNull()), first).cast(type_.spark())
-        else:
-            chosen[name] = f.when(f.col(_SENSE), f.coalesce(first, slow)).cast(type_.spark())
-    frame = frame.withColumns(chosen)
     errors = [_column_error(name, record.field(_TEXTS, name), type_) for name, type_ in types.items()]
     if missing_is_bad:
-        errors += [_missing(name, record) for name in types]
+        errors += [record.missing(name) for name in types]
     no_object = ~f.ltrim(text, f.lit(_BLANKS)).startswith("{")
     error = (
-        f.when(f.col(_GOOD), f.lit(None).cast("string"))
-        .when(empty, f.lit("empty record"))
+        f.when(empty, f.lit("empty record"))
         .when(~valid, f.lit("not valid UTF-8"))
-        .when(~f.col(_SENSE), f.when(no_object, f.lit("not a json object")).otherwise(f.lit("malformed json")))
-        .otherwise(first_error(errors))
+        .when(
+            f.coalesce(record.whole(_TEXTS), f.lit(False)),
+            f.coalesce(*errors, f.lit("a value does not fit its column")),
+        )
+        .when(no_object, f.lit("not a json object"))
+        .otherwise(f.lit("malformed json"))
     )
-    return frame.withColumn("__error", error).drop(_READ, _TEXTS, _GOOD, _SENSE, *made.values())
+    return frame.withColumn("__error", f.when(~f.col(_GOOD), error)).drop(_READ, _TEXTS, _GOOD)
 
 
 class _Record:
@@ -130,6 +123,24 @@ class _Record:
     def field(self, column: str, name: str) -> Column:
         return self._struct(column).getField(name)
 
+    def _keys(self) -> Column:
+        from pyspark.sql import functions as f
+
+        text = self.text if self.inside is None else f.get_json_object(self.text, f"$.{self.inside}")
+        return f.json_object_keys(text)
+
+    def has_all(self, names: Iterable[str]) -> Column:
+        """Whether the record has a field for every name."""
+        from pyspark.sql import functions as f
+
+        wanted = f.array(*[f.lit(name) for name in names])
+        return f.size(f.array_except(wanted, self._keys())) == 0
+
+    def missing(self, name: str) -> Column:
+        from pyspark.sql import functions as f
+
+        return f.when(~f.array_contains(self._keys(), name), f.lit(f'column "{name}" is missing'))
+
     def whole(self, column: str) -> Column:
         """Whether the text was one JSON object whose fields have the types that were asked for."""
         from pyspark.sql import functions as f
@@ -138,51 +149,46 @@ class _Record:
         return read[_CORRUPT].isNull() & (f.size(read["r"]) == 1) & self._struct(column).isNotNull()
 
 
-class _Fast:
+class _Way:
     """How a column is read by `from_json`, and what is made of it then."""
 
-    def __init__(self, type_: SqlType, *, milliseconds: bool) -> None:
+    def __init__(self, type_: SqlType) -> None:
         self._type = type_
-        self._milliseconds = milliseconds
-        self.read_as = _read_as(type_, milliseconds=milliseconds)
+        self.read_as = _read_as(type_)
         self.can_fail = _changes(type_) or type_.name in {"DOUBLE", "FLOAT"}
 
-    def value(self, read: Column) -> Column:
+    def value(self, read: Column, record: Column) -> Column:
         """The column's value; NULL where what was read is none."""
         from pyspark.sql import functions as f
 
         if self._type.name in {"DOUBLE", "FLOAT"}:
-            # What overflows becomes infinite: the second look tells whether it was written so.
-            return f.when(f.abs(read) != f.lit(float("inf")), read)
-        return _converted(read, self._type, milliseconds=self._milliseconds) if self.can_fail else read
+            # What is too large becomes infinite, which is a value only where it is written so.
+            return f.when((f.abs(read) != f.lit(float("inf"))) | record.contains("Infinity"), read)
+        return _converted(read, self._type) if self.can_fail else read
 
 
-def _read_as(type_: SqlType, *, milliseconds: bool) -> str:
-    if type_.name == "TIMESTAMP":
-        # Spark reads a number in a TIMESTAMP as seconds.
-        return "BIGINT" if milliseconds else "STRING"
-    if type_.name == "DATE":
+def _read_as(type_: SqlType) -> str:
+    if type_.temporal:
+        # Spark reads a number in a TIMESTAMP as seconds, and in a DATE as days.
         return "STRING"
     if type_.name in RANGES:
         return RANGES[type_.name][0]
-    inner = [_read_as(element, milliseconds=milliseconds) for element in type_.elements]
+    inner = [_read_as(element) for element in type_.elements]
     if type_.name == "ARRAY":
         return f"ARRAY<{inner[0]}>"
     if type_.name == "MAP":
         return f"MAP<{type_.elements[0].spark()}, {inner[1]}>"
     if type_.name == "STRUCT":
-        parts = [f"{_name(part.name)}: {_read_as(part.type, milliseconds=milliseconds)}" for part in type_.fields]
+        parts = [f"{_name(part.name)}: {_read_as(part.type)}" for part in type_.fields]
         return f"STRUCT<{', '.join(parts)}>"
     return type_.spark()
 
 
-def _converted(read: Column, type_: SqlType, *, milliseconds: bool) -> Column:
+def _converted(read: Column, type_: SqlType) -> Column:
     """What was read, in the column's own type; NULL where any part of it does not fit."""
     from pyspark.sql import functions as f
 
-    if type_.name == "TIMESTAMP":
-        return timestamp_of_ms(read) if milliseconds else timestamp_of(read)
-    if type_.name == "DATE":
+    if type_.temporal:
         return value_of(read, type_)
     if type_.name in RANGES:
         return in_range(read, type_)
@@ -190,17 +196,17 @@ def _converted(read: Column, type_: SqlType, *, milliseconds: bool) -> Column:
         return read
     if type_.name == "STRUCT":
         parts = {part.name: read.getField(part.name) for part in type_.fields}
-        made = {part.name: _converted(parts[part.name], part.type, milliseconds=milliseconds) for part in type_.fields}
+        made = {part.name: _converted(parts[part.name], part.type) for part in type_.fields}
         fits = f.lit(True)
         for name, part in parts.items():
             fits = fits & (part.isNull() | made[name].isNotNull())
         return f.when(fits & read.isNotNull(), f.struct(*[made[name].alias(name) for name in made]))
     item = type_.elements[-1]
     items = read if type_.name == "ARRAY" else f.map_values(read)
-    good = f.forall(items, lambda one: one.isNull() | _converted(one, item, milliseconds=milliseconds).isNotNull())
+    good = f.forall(items, lambda one: one.isNull() | _converted(one, item).isNotNull())
     if type_.name == "ARRAY":
-        return f.when(good, f.transform(read, lambda one: _converted(one, item, milliseconds=milliseconds)))
-    return f.when(good, f.transform_values(read, lambda _, one: _converted(one, item, milliseconds=milliseconds)))
+        return f.when(good, f.transform(read, lambda one: _converted(one, item)))
+    return f.when(good, f.transform_values(read, lambda _, one: _converted(one, item)))
 
 
 def _changes(type_: SqlType) -> bool:
@@ -210,32 +216,26 @@ def _changes(type_: SqlType) -> bool:
     return any(map(_changes, type_.elements)) or any(_changes(part.type) for part in type_.fields)
 
 
-def _slow_value(text: Column, type_: SqlType) -> Column:
-    return nested_value(text, type_) if type_.name in NESTED else value_of(text, type_)
-
-
 def nested_value(text: Column, type_: SqlType) -> Column:
     """The nested value whose JSON a text is; NULL where it is none of this type."""
     from pyspark.sql import functions as f
 
-    schema = f"v {_read_as(type_, milliseconds=False)}, {_CORRUPT} STRING"
+    schema = f"v {_read_as(type_)}, {_CORRUPT} STRING"
     read = f.from_json(f.concat(f.lit('{"v":'), text, f.lit("}")), schema, _OPTIONS)
-    return f.when(read[_CORRUPT].isNull(), _converted(read["v"], type_, milliseconds=False))
+    return f.when(read[_CORRUPT].isNull(), _converted(read["v"], type_))
 
 
 def _column_error(name: str, text: Column, type_: SqlType) -> Column:
-    """Why a column is NULL that has a text in the record."""
+    """Why what stands in the record for a column is not its value; NULL where it is, or nothing is there."""
     from pyspark.sql import functions as f
 
-    return f.when(text.isNotNull() & f.col(_name(name)).isNull(), misfit(name, text, type_))
-
-
-def _missing(name: str, record: _Record) -> Column:
-    from pyspark.sql import functions as f
-
-    text = record.text if record.inside is None else f.get_json_object(record.text, f"$.{record.inside}")
-    has = f.array_contains(f.json_object_keys(text), name)
-    return f.when(~has, f.lit(f'column "{name}" is missing'))
+    if type_.name in NESTED:
+        return f.when(text.isNotNull() & nested_value(text, type_).isNull(), misfit(name, text, type_))
+    if type_.name == "STRING":
+        return f.lit(None).cast("string")
+    quoted = f.concat(f.lit(f'column "{name}": "'), text, f.lit(f'" is a text, not {type_}'))
+    error = f.when(value_of(text, type_).isNotNull(), quoted).otherwise(misfit(name, text, type_))
+    return f.when(text.isNotNull() & f.col(_name(name)).isNull(), error)
 
 
 def _name(name: str) -> str:

@@ -2,8 +2,8 @@
 
 Integers are decimal digits; a number may not lose digits before the point, and a DECIMAL rounds those behind its scale.
 A TIMESTAMP is milliseconds since 1970 where it is digits only, else ISO 8601: a date, then `T` or a blank and a time of
-day, fractions of a second, and a zone or an offset; UTC without one. A DATE is its first ten characters. DOUBLE and
-FLOAT take `NaN`, `Infinity`, `-Infinity` by name; a number too large for them is no value. BINARY is base64.
+day with seconds, fractions of a second, and a zone or an offset; UTC without one. A DATE is its first ten characters.
+DOUBLE and FLOAT take `NaN`, `Infinity`, `-Infinity` by name; a number too large for them is no value. BINARY is base64.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from penstock.types import SqlType
 
-# A time of day without seconds, and what stands around it.
-_NO_SECONDS: Final = r"^(.{10}[T ][0-9]{2}:[0-9]{2})((?:Z|[+-].*)?)$"
 _SHOWN: Final = 60
 
 # Where a type has a narrower range than the Spark type that holds it: the type to read it in, and the bounds.
@@ -39,7 +37,7 @@ def value_of(text: Column, type_: SqlType) -> Column:
     if name == "STRING":
         return text
     if name == "TIMESTAMP":
-        return f.coalesce(timestamp_of(text), timestamp_of(f.regexp_replace(text, _NO_SECONDS, "$1:00$2")))
+        return timestamp_of(text)
     if name == "DATE":
         return date_of(text)
     if name == "BOOLEAN":
@@ -70,16 +68,9 @@ def timestamp_of(text: Column) -> Column:
     """An instant: milliseconds since 1970 where the text is a whole number, else ISO 8601."""
     from pyspark.sql import functions as f
 
-    return f.coalesce(
-        timestamp_of_ms(text.try_cast("BIGINT")), f.when(_begins_with_date(text), text.try_cast("TIMESTAMP"))
-    )
-
-
-def timestamp_of_ms(number: Column) -> Column:
-    """An instant from milliseconds since 1970; NULL where it is too far away."""
-    from pyspark.sql import functions as f
-
-    return f.timestamp_micros(f.try_multiply(number, f.lit(1000).cast("BIGINT")))
+    # A cast that fails costs as much as reading ten records, so the text is looked at first.
+    number = f.timestamp_micros(f.try_multiply(text.try_cast("BIGINT"), f.lit(1000).cast("BIGINT")))
+    return f.when(_begins_with_date(text), text.try_cast("TIMESTAMP")).otherwise(number)
 
 
 def date_of(text: Column) -> Column:
