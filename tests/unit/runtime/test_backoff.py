@@ -140,6 +140,21 @@ def test_real_errors_of_pyspark_are_known_by_their_names() -> None:
     assert transient(errors.StreamingQueryException("Connection refused"))
 
 
+class _JvmError(Exception):
+    """An error as PySpark hands it on: the cause and the trace are where Python does not look."""
+
+    def __init__(self, text: str, trace: str = "", cause: BaseException | None = None) -> None:
+        super().__init__(text)
+        self._stackTrace = trace
+        self._cause = cause
+
+
+def test_a_lost_source_process_passes_though_spark_gives_no_reason() -> None:
+    runner = "java.io.EOFException\n\tat java.io.DataInputStream.readInt\n\tat x.PythonStreamingSourceRunner.latest"
+    assert transient(_JvmError("[STREAM_FAILED] the query ended", cause=_JvmError("", runner)))
+    assert not transient(_JvmError("[STREAM_FAILED] the query ended", cause=_JvmError("", "java.lang.Error\n\tat x.Y")))
+
+
 def test_waits_grow_to_the_longest_and_stay_there() -> None:
     backoff = Backoff(first_s=1, factor=2, longest_s=10, chance=lambda: 0.0)
     assert [backoff.next_delay() for _ in range(6)] == [1, 2, 4, 8, 10, 10]
