@@ -110,6 +110,9 @@ def _check_aggregate(node: Aggregate, plan: LogicalPlan) -> None:
         if node.emit is Emit.CHANGES:
             hint = "leave EMIT CHANGES out: each window is then emitted once, when it closes"
             raise _not_yet("windows with EMIT CHANGES in a job are not there yet", hint, None)
+        if node.window.kind == "SESSION" and len(node.group_by) == 1:
+            hint = "group by a column besides the session, such as the user it belongs to"
+            raise _not_yet("a session window without another key in a job is not there yet", hint, None)
     elif node.grouping_sets:
         hint = "add a window to the GROUP BY, or write one query for each set"
         raise _not_yet("grouping sets without a window in a job are not there yet", hint, None)

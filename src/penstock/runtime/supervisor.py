@@ -94,12 +94,15 @@ class Supervisor:
         self._tick(job)
 
     def _start(self, job: Job) -> None:
-        if job.state not in (JobState.RESTARTING, JobState.CREATED, JobState.STOPPED):
+        if job.state not in (JobState.RESTARTING, JobState.CREATED, JobState.STOPPED, JobState.FAILED):
             return
         try:
             job.start("started again" if job.restarts else "started")
         except PenstockError as error:
             _LOG.warning("job %s: %s", job.name, error)
+            if transient(error):  # what kept it from starting may pass as well
+                backoff = self._backoffs.setdefault(job.name, Backoff(self._clock))
+                self._due[job.name] = self._clock.monotonic() + backoff.next_delay()
 
     def _tick(self, job: Job) -> None:
         """Partitions that have been silent for long no longer hold the watermark back."""
