@@ -292,6 +292,7 @@ def test_spread(sql: str, seconds: int) -> None:
         (("SELECT window_start, symbol, r FROM (SELECT window_start, symbol, price, ROW_NUMBER() OVER (PARTITION BY "
          "window_start, window_end ORDER BY price DESC) AS r FROM TUMBLE(TABLE trades, DESCRIPTOR(ts), "
          "INTERVAL '1' MINUTE)) AS t WHERE r <= 3"), "first rows"),
+        ("SELECT COUNT(*) AS n FROM trades GROUP BY SESSION(ts, INTERVAL '1' MINUTE)", "without another key"),
     ],
 )  # fmt: skip
 def test_refused(sql: str, word: str) -> None:
