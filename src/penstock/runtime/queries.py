@@ -13,14 +13,11 @@ from sqlglot import exp
 
 from penstock.catalog.model import ObjectKey, SourceDefinition
 from penstock.catalog.system import find_system
-from penstock.connectors.registry import source_of
-from penstock.connectors.source import ScanRequest
 from penstock.errors import NotYetError, RuntimeFailure
-from penstock.plan.job_plan import ScanPlan
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.store_text import store_sql
+from penstock.runtime.bounded import bounded_frame
 from penstock.runtime.run import as_failure
-from penstock.spark.checked_scan import CheckedScan, columns_to_read
 from penstock.stores.views import Answer
 
 if TYPE_CHECKING:
@@ -102,23 +99,10 @@ def _frame(
     if find_system(name) is not None:
         return spark.createDataFrame(engine.system_table(name))
     if scan is not None and scan.kind == "table":
-        return bounded_frame(engine, spark, plan, scan)
+        definition = engine.session.catalog[ObjectKey("relation", scan.relation)]
+        assert isinstance(definition, SourceDefinition)
+        return bounded_frame(engine, spark, definition, dict(plan.reads).get(scan.relation))
     quoted = name.replace('"', '""')
     found = engine.home.views.read(f'SELECT * FROM "{quoted}"')
     as_of.update(found.as_of)
     return spark.createDataFrame(found.table)
-
-
-def bounded_frame(engine: Engine, spark: SparkSession, plan: LogicalPlan, scan: Scan) -> DataFrame:
-    """All good rows of a bounded table."""
-    definition = engine.session.catalog[ObjectKey("relation", scan.relation)]
-    assert isinstance(definition, SourceDefinition)
-    wanted = dict(plan.reads).get(scan.relation) or tuple(field.name for field in scan.fields)
-    view = ScanPlan(scan.relation, scan.relation, scan.relation, wanted, None)
-    request = ScanRequest(
-        scan.relation, definition, columns_to_read(definition, view), engine.home.path, 0, "query", None, None
-    )
-    source = source_of(definition.options.connector)
-    frames = CheckedScan(view, definition, engine.session, request, source.partitions(request), False)
-    end = source.end_offset(request)
-    return frames.good_again(spark, None, end, engine.clock.now_us() // 1000).drop("__source")

@@ -1,0 +1,67 @@
+"""The whole content of a bounded relation, as of now: for queries that end, and for tables that jobs look up in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.connectors.registry import source_of
+from penstock.connectors.source import ScanRequest
+from penstock.errors import PenstockError, RuntimeFailure
+from penstock.plan.job_plan import ScanPlan
+from penstock.runtime.run import as_failure
+from penstock.spark.checked_scan import CheckedScan, columns_to_read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.catalog.model import SourceDefinition
+    from penstock.runtime.engine import Engine
+
+
+def bounded_frame(
+    engine: Engine, spark: SparkSession, definition: SourceDefinition, columns: Sequence[str] | None = None
+) -> DataFrame:
+    """All good rows of a bounded relation, with the columns named, or all.
+
+    Bad records are left out, unless the relation says `bad_data = 'fail'`: then the first is BAD_RECORD.
+    """
+    name = definition.name.text
+    if not definition.bounded:
+        raise RuntimeFailure(
+            "UNBOUNDED_QUERY",
+            f'"{name}" is a stream, and its rows never end',
+            hint="CREATE MATERIALIZED VIEW … AS and read the view",
+        )
+    wanted = tuple(columns) if columns else tuple(entry.name for entry in definition.columns)
+    view = ScanPlan(name, name, name, wanted, None)
+    request = ScanRequest(name, definition, columns_to_read(definition, view), engine.home.path, 0, "query")
+    source = source_of(definition.options.connector)
+    scan = CheckedScan(view, definition, engine.session, request, source.partitions(request), False)
+    end = source.end_offset(request)
+    now_ms = engine.clock.now_us() // 1000
+    if scan.policy == "fail" and scan.checked:
+        _refuse_bad(scan.bad_again(spark, None, end, now_ms), name)
+    return scan.good_again(spark, None, end, now_ms).drop("__source")
+
+
+def bounded_table(engine: Engine, definition: SourceDefinition, columns: Sequence[str] | None = None) -> pa.Table:
+    """The same rows in memory, as Arrow."""
+    try:
+        return bounded_frame(engine, engine.home.spark().newSession(), definition, columns).toArrow()
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise as_failure(f'reading "{definition.name}"', error) from error
+
+
+def _refuse_bad(bad: DataFrame, name: str) -> None:
+    for row in bad.limit(1).collect():
+        raise RuntimeFailure(
+            "BAD_RECORD",
+            f'a record of "{name}" (partition {row["partition"]}, offset {row["offset"]}) cannot be read: '
+            f"{row['error']}",
+            hint="mend the file, or set bad_data = 'dead_letter' to go on without such records",
+        )
