@@ -221,6 +221,8 @@ CONDITIONS: dict[str, Condition] = _table(
     ("INVALID_ROWS", "22023", "rows do not fit the columns they are given for"),
     ("BAD_RECORD", "22000", "a record cannot be read and the relation asks to fail then"),
     ("LATE_ROW", "22008", "a row came after its window had closed and the job asks to fail then"),
+    ("FUNCTION_MISSING", "58000", "the Python code of a function is not there or cannot be loaded"),
+    ("FUNCTION_FAILED", "38000", "a function of the user failed on a row"),
     ("CHANGELOG_EXPIRED", "02000", "the changes asked for are no longer kept"),
     ("STATE_INCOMPATIBLE", "55000", "the state of the job was made by another query"),
     ("CHECKPOINT_DAMAGED", "58030", "the checkpoint of a job cannot be read or contradicts the ledger"),

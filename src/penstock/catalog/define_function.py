@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-from penstock.catalog.functions import find_function
+from penstock.catalog.function_body import read_body
+from penstock.catalog.functions import DENIED, find_function
 from penstock.catalog.model import FunctionDefinition
 from penstock.catalog.text import canonical_text
-from penstock.errors import CatalogError, NotYetError, UnsupportedError
+from penstock.errors import CatalogError, NotYetError, OptionError, UnsupportedError
 from penstock.sql.statements import CreateFunction
 
-_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*[.:][A-Za-z_]\w*")
+# What WITH may say of a function: how it takes its arguments, and what becomes of a row it fails on.
+FUNCTION_OPTIONS: Final = {"takes": ("values", "arrow", "pandas"), "on_error": ("fail", "null")}
 
 
 def define_function(statement: CreateFunction) -> FunctionDefinition:
@@ -19,7 +20,7 @@ def define_function(statement: CreateFunction) -> FunctionDefinition:
     _check_language(statement)
     _check_name(statement)
     _check_parameters(statement)
-    if not _PATH.fullmatch(statement.body.strip()):
+    if read_body(statement.body, statement.name.text).kind == "source":
         _check_source(statement)
     return FunctionDefinition(
         name=statement.name,
@@ -29,8 +30,41 @@ def define_function(statement: CreateFunction) -> FunctionDefinition:
         body=statement.body,
         aggregate=statement.aggregate,
         temporary=statement.temporary,
+        options=_options(statement),
         text=canonical_text(statement),
     )
+
+
+def _options(statement: CreateFunction) -> tuple[tuple[str, str], ...]:
+    found: dict[str, str] = {}
+    for option in statement.options:
+        key = option.key.lower().replace("-", "_")
+        if key not in FUNCTION_OPTIONS:
+            raise OptionError(
+                "UNKNOWN_OPTION",
+                f"unknown option of function {statement.name}: {option.key}",
+                hint=f"a function has {' and '.join(FUNCTION_OPTIONS)}",
+                span=option.key_span,
+            )
+        value = option.value.reveal().lower()
+        if value not in FUNCTION_OPTIONS[key]:
+            raise OptionError(
+                "INVALID_OPTION",
+                f"option {key} of function {statement.name} must be {_one_of(FUNCTION_OPTIONS[key])}, not '{value}'",
+                span=option.value_span,
+            )
+        if found.setdefault(key, value) != value:
+            raise OptionError(
+                "CONFLICTING_OPTIONS",
+                f"option {key} of function {statement.name} is given twice",
+                hint="give it once",
+                span=option.key_span,
+            )
+    return tuple(sorted(found.items()))
+
+
+def _one_of(words: tuple[str, ...]) -> str:
+    return ", ".join(f"'{word}'" for word in words[:-1]) + f" or '{words[-1]}'"
 
 
 def _check_language(statement: CreateFunction) -> None:
@@ -46,7 +80,8 @@ def _check_language(statement: CreateFunction) -> None:
 
 
 def _check_name(statement: CreateFunction) -> None:
-    if find_function(statement.name.text) is not None:
+    name = statement.name.text
+    if find_function(name) is not None or name.lower() in DENIED or name.casefold() == "proctime":
         raise CatalogError(
             "OBJECT_EXISTS",
             f"function {statement.name} is built in",
@@ -82,7 +117,7 @@ def _check_source(statement: CreateFunction) -> None:
         raise CatalogError(
             "INVALID_DEFINITION",
             f"the body of function {name} is neither a path such as module.function nor Python",
-            hint=f"write AS 'module.{name}', or AS $$ def {name}(…): … $$",
+            hint=f"write AS 'module.{name}', AS 'file.py:{name}', or AS $$ def {name}(…): … $$",
             span=name.span,
         ) from None
     defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from penstock.errors import InternalError, NotYetError, PenstockError, ResolutionError, UnsupportedError
 from penstock.interfaces.catalog_answers import catalog_answer, columns_table, options_table
@@ -22,6 +22,7 @@ from penstock.runtime.ephemeral import EphemeralQuery
 from penstock.runtime.inserts import append_rows
 from penstock.runtime.job_checkpoints import JobCheckpoints
 from penstock.runtime.queries import refuse_unbounded
+from penstock.runtime.registering import register_function
 from penstock.runtime.statements import run_statement
 from penstock.runtime.system_rows import job_row
 from penstock.runtime.watermark_report import explain_watermark
@@ -303,9 +304,34 @@ class Database:
         """Not there yet: batch tables come with the batch interface."""
         raise NotYetError("STATEMENT_NOT_YET", f'table "{name}" cannot be registered yet', hint="append to a stream")
 
-    def register_function(self, name: str, function: object, **options: object) -> None:
-        """Not there yet: user functions come later."""
-        raise NotYetError("STATEMENT_NOT_YET", f'function "{name}" cannot be registered yet')
+    def register_function(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        arguments: Sequence[object] | None = None,
+        returns: object | None = None,
+        *,
+        aggregate: bool = False,
+        takes: Literal["values", "arrow", "pandas"] | None = None,
+        on_error: Literal["fail", "null"] = "fail",
+    ) -> None:
+        """Make a Python function one of SQL, for jobs and queries, under a name of its own.
+
+        Types are those of SQL ("DOUBLE"), Arrow or Python; left out, they are read from the annotations. A function
+        `takes` Arrow arrays, pandas series or single values: by its annotations, else single values. An aggregate gets
+        the values of a whole group. `on_error="null"`: NULL for a row it fails on, instead of an error.
+        """
+        self._engine.check_open()
+        options = {"on_error": on_error} if on_error != "fail" else {}
+        register_function(
+            self._engine,
+            name,
+            function,
+            arguments=arguments,
+            returns=returns,
+            aggregate=aggregate,
+            options={**options, **({"takes": takes} if takes is not None else {})},
+        )
 
     def register_dimension(self, name: str, data: object, broadcast: bool = True) -> None:
         """Not there yet: dimension tables come later."""

@@ -16,6 +16,7 @@ from penstock.catalog.functions import (
     spark_call,
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
+from penstock.plan.infer import assignable
 from penstock.plan.trees import call, mark_aggregate, mark_nondeterministic, type_of, typed, unmark_aggregates
 from penstock.sql.format import format_tree
 from penstock.sql.spans import own_span, span_of
@@ -66,14 +67,7 @@ def _known(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) ->
 
 
 def _aggregate(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) -> exp.Expr:
-    if not binder.aggregates_allowed or binder.aggregate_depth:
-        where = "inside another aggregate" if binder.aggregate_depth else "here"
-        raise ResolutionError(
-            "MISPLACED_AGGREGATE",
-            f"aggregate {node.name} cannot stand {where}",
-            hint="use HAVING for conditions on aggregates, or aggregate in a subquery first",
-            span=own_span(node),
-        )
+    _check_place(binder, node)
     binder.aggregate_depth += 1
     try:
         bound = [binder.bind(argument) for argument in node.expressions]
@@ -84,20 +78,72 @@ def _aggregate(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo
     return mark_aggregate(result, format_tree(node))
 
 
-def _user(binder: ExpressionBinder, node: exp.Anonymous, user: FunctionDefinition) -> exp.Expr:
-    if user.parameters and len(user.parameters) != len(node.expressions):
+def _check_place(binder: ExpressionBinder, node: exp.Anonymous) -> None:
+    if not binder.aggregates_allowed or binder.aggregate_depth:
+        where = "inside another aggregate" if binder.aggregate_depth else "here"
         raise ResolutionError(
-            "INVALID_ARGUMENT",
-            f"function {user.name} takes {len(user.parameters)} arguments, not {len(node.expressions)}",
+            "MISPLACED_AGGREGATE",
+            f"aggregate {node.name} cannot stand {where}",
+            hint="use HAVING for conditions on aggregates, or aggregate in a subquery first",
             span=own_span(node),
         )
-    if user.aggregate:
-        binder.aggregate_depth += 1
-    bound = [binder.bind(argument) for argument in node.expressions]
-    if user.aggregate:
+
+
+def _user(binder: ExpressionBinder, node: exp.Anonymous, user: FunctionDefinition) -> exp.Expr:
+    """A call of the user's function. Spark has no Python aggregates on streams, and none beside others anywhere: the
+    rows of the group are collected, and the function gets them all.
+    """
+    written = list(node.expressions)
+    if user.parameters and len(user.parameters) != len(written):
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"function {user.name} takes {len(user.parameters)} arguments, not {len(written)}",
+            span=own_span(node),
+        )
+    if not written or isinstance(written[0], exp.Distinct | exp.Star):
+        what = (
+            "without arguments"
+            if not written
+            else "with DISTINCT"
+            if isinstance(written[0], exp.Distinct)
+            else "with *"
+        )
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"function {user.name} is called {what}",
+            hint="give it the columns it works on",
+            span=own_span(node),
+        )
+    if not user.aggregate:
+        return typed(call(user.name.text, *_user_arguments(binder, node, user)), user.returns)
+    _check_place(binder, node)
+    binder.aggregate_depth += 1
+    try:
+        bound = _user_arguments(binder, node, user)
+    finally:
         binder.aggregate_depth -= 1
-    result: exp.Expr = typed(call(user.name.text, *bound), user.returns)
-    return mark_aggregate(result, format_tree(node)) if user.aggregate else result
+    named = [part for place, value in enumerate(bound) for part in (exp.Literal.string(f"a{place}"), value)]
+    rows = call("collect_list", call("named_struct", *named))
+    return mark_aggregate(typed(call(user.name.text, rows), user.returns), format_tree(node))
+
+
+def _user_arguments(binder: ExpressionBinder, node: exp.Anonymous, user: FunctionDefinition) -> list[exp.Expr]:
+    """The arguments, each of the type that the function declares for it."""
+    bound = [binder.bind(argument) for argument in node.expressions]
+    for place, parameter in enumerate(user.parameters):
+        found = type_of(bound[place])
+        if found == parameter.type:
+            continue
+        if not assignable(found, parameter.type):
+            raise ResolutionError(
+                "TYPE_MISMATCH",
+                f"argument {place + 1} of function {user.name} is {parameter.type}, not {found}",
+                hint="CAST it",
+                span=span_of(node.expressions[place]),
+            )
+        kind = exp.DataType.build(parameter.type.spark(), dialect="spark")
+        bound[place] = typed(exp.Cast(this=bound[place], to=kind), parameter.type)
+    return bound
 
 
 def bind_over(binder: ExpressionBinder, node: exp.Window) -> exp.Expr:
@@ -110,6 +156,7 @@ def bind_over(binder: ExpressionBinder, node: exp.Window) -> exp.Expr:
             span=span_of(node),
         )
     inner = node.this
+    _refuse_user_over(binder, inner)
     depth, binder.aggregate_depth = binder.aggregate_depth, 0
     function = binder.bind(inner)
     unmark_aggregates(function)
@@ -128,6 +175,17 @@ def bind_over(binder: ExpressionBinder, node: exp.Window) -> exp.Expr:
     binder.over.append(node)
     bound.meta["penstock_over"] = format_tree(node)
     return typed(bound, type_of(function))
+
+
+def _refuse_user_over(binder: ExpressionBinder, inner: exp.Expr) -> None:
+    called = inner.find(exp.Anonymous) if isinstance(inner, exp.Anonymous | exp.Filter) else None
+    if called is not None and binder.user_function(called.name) is not None:
+        raise NotYetError(
+            "CLAUSE_NOT_YET",
+            f"function {called.name} with OVER is not there yet",
+            hint="group by the columns of PARTITION BY instead",
+            span=span_of(inner),
+        )
 
 
 def _as_lambda(argument: exp.Expr) -> exp.Expr:

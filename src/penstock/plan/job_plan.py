@@ -67,6 +67,7 @@ class JobPlan:
     fingerprint: str
     state: str  # what the fingerprint stands for, as JSON; see fingerprint.describe_difference
     how: str  # for EXPLAIN: who keeps the state
+    functions: tuple[str, ...] = ()  # of the user, that the text calls
 
 
 def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
@@ -124,6 +125,7 @@ def _made(
         fingerprint=state.fingerprint,
         state=state.text,
         how=how,
+        functions=plan.functions,
     )
 
 

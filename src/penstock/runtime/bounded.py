@@ -38,6 +38,7 @@ def bounded_frame(
     wanted = tuple(columns) if columns else tuple(entry.name for entry in definition.columns)
     view = ScanPlan(name, name, name, wanted, None)
     request = ScanRequest(name, definition, columns_to_read(definition, view), engine.home.path, 0, "query")
+    engine.functions.make_ready(spark, (), (definition,))
     source = source_of(definition.options.connector)
     scan = CheckedScan(view, definition, engine.session, request, source.partitions(request), False)
     end = source.end_offset(request)

@@ -29,6 +29,7 @@ from penstock.failpoints import hit
 from penstock.options.resolved import show
 from penstock.options.settings import default_settings
 from penstock.plan.fingerprint import aggregate_functions
+from penstock.runtime.functions import MISSING, Functions
 from penstock.runtime.home import Home
 from penstock.runtime.job import Job
 from penstock.runtime.job_spec import JobSpec
@@ -69,6 +70,7 @@ class Engine:
         self.home = Home(state_path, settings)
         self.turn = RLock()  # one statement that changes something at a time
         self.jobs: dict[str, Job] = {}
+        self.functions = Functions(lambda: self.session.catalog)
         self._watched: list[Job] = []  # jobs of queries that nobody keeps
         self.catalog_tables: dict[str, Callable[[Session], pa.Table]] = {}  # system tables that tell of the catalog
         self.closed = False
@@ -189,7 +191,8 @@ class Engine:
         job.restarts = int(facts.get("restarts", 0))
         nudges = nudge_file(job.checkpoint)
         job.run_number = int(facts.get("run", 0)) + (nudges.stat().st_size if nudges.exists() else 0)
-        if state in ("paused", "stopped", "failed"):
+        waits = state == "failed" and MISSING in str(facts.get("error"))  # the function may be there now
+        if state in ("paused", "stopped", "failed") and not waits:
             job.state = JobState(state)
             if state == "failed":
                 job.error = RuntimeFailure("JOB_FAILED", str(facts.get("error") or "it failed before"))
@@ -341,6 +344,7 @@ class Engine:
             first=first,
             target=lambda types: self._target(job.spec, types),
             clock=self.clock,
+            functions=self.functions,
             on_done=job.batch_done,
             on_end=lambda run: self.run_ended(job, run),
         )

@@ -128,6 +128,7 @@ class EphemeralQuery:
             first=self._engine.start_positions(job.spec),
             target=lambda _: ConsumerTarget(job.spec.plan, self._put, job.spec.view, self._changes),
             clock=self._engine.clock,
+            functions=self._engine.functions,
             on_done=job.batch_done,
             on_end=lambda run: self._engine.run_ended(job, run),
         )

@@ -35,6 +35,7 @@ def physical_plan(engine: Engine, logical: LogicalPlan) -> str:
     spark = engine.home.spark().newSession()
     text = io.StringIO()
     try:
+        engine.functions.make_ready(spark, plan.functions, spec.sources)
         for scan in scans_of(spec, state_path=engine.home.path, run_number=0, first={}):
             scan.stream(spark).createOrReplaceTempView(scan.scan.view)
         # Spark explains a stream only where it sees that it is one: in a plan that is analysed already.

@@ -87,6 +87,7 @@ def _spark_answer(engine: Engine, plan: LogicalPlan) -> Answer:
             table.set("this", exp.to_identifier(views[table.name], quoted=True))
             table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
     try:
+        engine.functions.make_ready(spark, plan.functions)
         found = spark.sql(spark_sql(tree)).toArrow()
     except Exception as error:
         raise as_failure(_WHAT, error) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from penstock.connectors.registry import source_of
 from penstock.errors import PenstockError, RuntimeFailure
 from penstock.runtime.batches import BatchCallback
 from penstock.runtime.rereads import Rereads
+from penstock.spark.function_call import FAILED
 from penstock.spark.watermark_calls import QueryHandle
 from penstock.stores.arrow_types import arrow_type
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.types import SqlType
 
 _STOP_SECONDS: Final = 120.0
+_FUNCTION: Final = re.compile(rf"\[{FAILED}\] (function .*)")  # what a worker says when a function of the user fails
 
 
 class Run:
@@ -177,6 +180,14 @@ def as_failure(job: str, error: BaseException) -> PenstockError:
     if isinstance(error, OSError) and error.errno == 28:
         return RuntimeFailure("STORAGE_FULL", f"job {job}: no space left to write to", hint="free some space")
     text = str(error).strip()
+    function = _FUNCTION.search(text)
+    if function is not None:
+        return RuntimeFailure(
+            "FUNCTION_FAILED",
+            function[1],
+            hint="mend the function, or create it WITH (on_error = 'null') to go on with NULL for such rows",
+            detail=text,
+        )
     first = text.splitlines()[0] if text else type(error).__name__
     return RuntimeFailure(
         "SPARK_FAILED",

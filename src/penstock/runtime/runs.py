@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from penstock.clock import Clock
     from penstock.runtime.batches import BatchDone
+    from penstock.runtime.functions import Functions
     from penstock.runtime.job_spec import JobSpec
     from penstock.runtime.targets import Target
     from penstock.stores.views import ViewStore
@@ -52,6 +53,7 @@ def make_run(
     first: dict[str, dict[int, int]],
     target: Callable[[Mapping[str, SqlType]], Target],
     clock: Clock,
+    functions: Functions,
     on_done: Callable[[BatchDone], None],
     on_end: Callable[[Run], None],
 ) -> Run:
@@ -61,6 +63,7 @@ def make_run(
     own.conf.set(_PROVIDER, _PROVIDERS[spec.options.state_backend])
     if spec.options.parallelism is not None:
         own.conf.set("spark.sql.shuffle.partitions", str(spec.options.parallelism))
+    functions.make_ready(own, spec.plan.functions, spec.sources)
     nudges = nudge_file(checkpoint)
     nudges.parent.mkdir(parents=True, exist_ok=True)
     nudges.unlink(missing_ok=True)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from penstock.catalog.model import MaterializedViewDefinition, ObjectKey, SinkDefinition
+from penstock.catalog.function_body import read_body
+from penstock.catalog.model import FunctionDefinition, MaterializedViewDefinition, ObjectKey, SinkDefinition
 from penstock.catalog.text import canonical_text
 from penstock.errors import CatalogError, InternalError, UnsupportedError
 from penstock.runtime.inserts import insert_rows
@@ -48,8 +49,18 @@ def _run(statement: s.Statement, engine: Engine, analysis: Analysis) -> None:
     raise InternalError(f"nobody runs {type(statement).__name__}")
 
 
-@_run.register(s.CreateRelation)
 @_run.register(s.CreateFunction)
+def _define_function(statement: s.CreateFunction, engine: Engine, analysis: Analysis) -> None:
+    """The function is loaded once, so that what is wrong with it is told here and not when a job starts."""
+    definition = analysis.definition
+    if not isinstance(definition, FunctionDefinition):
+        raise InternalError("CREATE FUNCTION defined something else")
+    if read_body(definition.body, definition.name.text).kind != "registered":
+        engine.functions.call(definition)
+    engine.put_catalog(analysis.session)
+
+
+@_run.register(s.CreateRelation)
 @_run.register(s.CreateSecret)
 @_run.register(s.CreateView)
 def _define(statement: s.Statement, engine: Engine, analysis: Analysis) -> None:

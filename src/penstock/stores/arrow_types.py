@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotYetError
-from penstock.types import SqlType
+from penstock.types import Field, SqlType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,4 +71,65 @@ def _plain() -> dict[str, pa.DataType]:
         "BINARY": pa.binary(),
         "DATE": pa.date32(),
         "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+    }
+
+
+def sql_type_of_arrow(found: pa.DataType) -> SqlType | None:
+    """The SQL type of an Arrow column; None where there is none.
+
+    >>> import pyarrow as pa
+    >>> str(sql_type_of_arrow(pa.large_string())), str(sql_type_of_arrow(pa.list_(pa.uint32())))
+    ('STRING', 'ARRAY<INT UNSIGNED>')
+    """
+    import pyarrow as pa
+
+    kinds = pa.types
+    if kinds.is_dictionary(found):
+        return sql_type_of_arrow(found.value_type)
+    if kinds.is_decimal128(found) and found.scale >= 0:
+        return SqlType("DECIMAL", (found.precision, found.scale))
+    if kinds.is_timestamp(found):
+        return SqlType("TIMESTAMP")
+    if kinds.is_map(found):
+        return _nested("MAP", found.key_type, found.item_type)
+    if kinds.is_list(found) or kinds.is_large_list(found) or kinds.is_fixed_size_list(found):
+        return _nested("ARRAY", found.value_type)
+    if kinds.is_struct(found):
+        parts = [(field.name, sql_type_of_arrow(field.type)) for field in found]
+        if any(sql_type is None for _, sql_type in parts):
+            return None
+        return SqlType("STRUCT", fields=tuple(Field(name, sql_type) for name, sql_type in parts if sql_type))
+    name = _names().get(found)
+    return None if name is None else SqlType(name)
+
+
+def _nested(name: str, *inner: pa.DataType) -> SqlType | None:
+    elements = tuple(sql_type_of_arrow(each) for each in inner)
+    return SqlType(name, elements=tuple(element for element in elements if element)) if all(elements) else None
+
+
+def _names() -> dict[pa.DataType, str]:
+    import pyarrow as pa
+
+    return {
+        pa.string(): "STRING",
+        pa.large_string(): "STRING",
+        pa.string_view(): "STRING",
+        pa.null(): "STRING",
+        pa.bool_(): "BOOLEAN",
+        pa.int8(): "TINYINT",
+        pa.int16(): "SMALLINT",
+        pa.int32(): "INT",
+        pa.int64(): "BIGINT",
+        pa.uint8(): "UTINYINT",
+        pa.uint16(): "USMALLINT",
+        pa.uint32(): "UINT",
+        pa.uint64(): "UBIGINT",
+        pa.float16(): "FLOAT",
+        pa.float32(): "FLOAT",
+        pa.float64(): "DOUBLE",
+        pa.binary(): "BINARY",
+        pa.large_binary(): "BINARY",
+        pa.date32(): "DATE",
+        pa.date64(): "DATE",
     }

@@ -160,7 +160,13 @@ def test_q2_functions_by_path_and_by_source() -> None:
     assert isinstance(by_path, FunctionDefinition)
     assert (by_path.language, by_path.returns, by_path.aggregate) == ("python", STRING, False)
     by_source = define(PYTHON.format("$$\ndef label(x):\n    return str(x)\n$$"))
-    for found in (by_path, by_source):
+    by_file = define(
+        PYTHON.replace(" AS", " WITH (on_error = 'null', takes = 'arrow') AS").format("'shop/text.py:label'")
+    )
+    assert isinstance(by_file, FunctionDefinition)
+    assert by_file.options == (("on_error", "null"), ("takes", "arrow"))
+    registered = define(PYTHON.format("'<registered>'"))
+    for found in (by_path, by_source, by_file, registered):
         assert define(found.text) == found
 
 
@@ -172,6 +178,18 @@ def test_q2_functions_by_path_and_by_source() -> None:
         (PYTHON.replace(" RETURNS STRING", "").format("$$ def label(x): return x $$"), "INVALID_DEFINITION", "returns"),
         (PYTHON.replace("x BIGINT", "x INT, X INT").format("'a.b'"), "INVALID_DEFINITION", "two parameters named X"),
         (PYTHON.replace("label", "Upper").format("'a.b'"), "OBJECT_EXISTS", "function Upper is built in"),
+        (PYTHON.replace("label", "java_method").format("'a.b'"), "OBJECT_EXISTS", "function java_method is built in"),
+        (PYTHON.replace(" AS", " WITH (speed = 3) AS").format("'a.b'"), "UNKNOWN_OPTION", "function label: speed"),
+        (
+            PYTHON.replace(" AS", " WITH (on_error = 'skip') AS").format("'a.b'"),
+            "INVALID_OPTION",
+            "'fail' or 'null', not 'skip'",
+        ),
+        (
+            PYTHON.replace(" AS", " WITH (takes = 'arrow', TAKES = 'pandas') AS").format("'a.b'"),
+            "CONFLICTING_OPTIONS",
+            "option takes of function label",
+        ),
         (PYTHON.replace("python", "sql").format("'x + 1'"), "CLAUSE_NOT_YET", "written in sql"),
         (PYTHON.replace("python", "java").format("'a.B'"), "UNSUPPORTED_CLAUSE", "written in java"),
     ],

@@ -1,0 +1,159 @@
+"""The Python behind the functions of the catalog.
+
+The catalog keeps names, types and where the code is; the code itself is loaded when a query that uses it starts. What a
+program registers as an object, such as a lambda, only this process has: after a restart its jobs wait until the program
+registers it again.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlglot import exp
+
+from penstock.catalog.function_body import read_body
+from penstock.catalog.model import FunctionDefinition, ObjectKey
+from penstock.catalog.python_types import PythonSignature, read_signature
+from penstock.errors import CatalogError, RuntimeFailure
+from penstock.spark.function_call import FunctionCall
+from penstock.spark.function_code import FunctionCode, load
+from penstock.spark.user_functions import register_functions
+from penstock.sql.statements import Name
+from penstock.stores.arrow_types import arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from penstock.catalog.model import SourceDefinition
+    from penstock.catalog.snapshot import Catalog
+    from penstock.types import SqlType
+
+MISSING: Final = "FUNCTION_MISSING"
+
+
+class Functions:
+    """The functions of one open database. `catalog` gives the definitions that are in force."""
+
+    def __init__(self, catalog: Callable[[], Catalog]) -> None:
+        self._catalog = catalog
+        self._held: dict[str, FunctionCode] = {}  # what the program has registered, by name
+
+    def hold(self, name: str, function: Callable[..., Any]) -> None:
+        """Keep an object of the program, as it is now, for the functions of this process."""
+        self._held[name] = pickled(name, function)
+
+    def make_ready(self, spark: SparkSession, names: Iterable[str], sources: Sequence[SourceDefinition] = ()) -> None:
+        """Make the functions of a query known to Spark, those in computed columns of its sources included."""
+        catalog = self._catalog()
+        needed = dict.fromkeys([*names, *_in_computed_columns(catalog, sources)])
+        found = [catalog[ObjectKey("function", name)] for name in needed]
+        calls = [self.call(item) for item in found if isinstance(item, FunctionDefinition)]
+        if calls:
+            register_functions(spark, calls)
+
+    def call(self, definition: FunctionDefinition) -> tuple[FunctionCall, SqlType]:
+        """What Spark calls for a function, and the type it returns; FUNCTION_MISSING where its code is not there."""
+        name = definition.name.text
+        code = self._code(definition)
+        try:
+            signature = read_signature(load(code), aggregate=definition.aggregate)
+        except (Exception, SystemExit) as error:
+            raise _missing(name, code, error) from error
+        options = dict(definition.options)
+        returns = _returns(definition, signature)
+        made = FunctionCall(
+            name=name,
+            code=code,
+            takes=options.get("takes") or signature.takes,  # type: ignore[arg-type]
+            returns=arrow_type(returns),
+            aggregate=definition.aggregate,
+            null_on_error=options.get("on_error") == "null",
+        )
+        return made, returns
+
+    def _code(self, definition: FunctionDefinition) -> FunctionCode:
+        name = definition.name.text
+        body = read_body(definition.body, name)
+        if body.kind == "registered":
+            held = self._held.get(name)
+            if held is None:
+                raise RuntimeFailure(
+                    "FUNCTION_MISSING",
+                    f"function {name} was registered by a program, and this one has not registered it",
+                    hint=f'db.register_function("{name}", …) again: the jobs that need it then go on',
+                )
+            return held
+        if body.kind == "module":
+            return FunctionCode("module", body.place, body.attribute, paths=search_path())
+        if body.kind == "source":
+            place = f"<function {name}>"
+            return FunctionCode("source", place, body.attribute, body.place.encode(), search_path())
+        path = Path(body.place).expanduser().absolute()
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise RuntimeFailure(
+                "FUNCTION_MISSING",
+                f"function {name} cannot be loaded: {path.name}: {error.strerror or error}",
+                hint="a relative path begins where the program was started",
+            ) from error
+        return FunctionCode("source", str(path), body.attribute, content, (*search_path(), str(path.parent)))
+
+
+def search_path() -> tuple[str, ...]:
+    """Where this process finds modules; the current directory by its name."""
+    return tuple(dict.fromkeys(entry or str(Path.cwd()) for entry in sys.path))
+
+
+def pickled(name: str, function: Callable[..., Any]) -> FunctionCode:
+    """An object of the program in a shape that Spark's workers can take."""
+    from pyspark import cloudpickle
+
+    try:
+        content: bytes = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        raise CatalogError(
+            "INVALID_DEFINITION",
+            f"function {name} cannot be sent to Spark's workers: {error}",
+            hint="a function may use modules and plain values, not locks, files or connections of the program",
+        ) from error
+    return FunctionCode("pickle", "", getattr(function, "__name__", name), content, search_path())
+
+
+def _returns(definition: FunctionDefinition, signature: PythonSignature) -> SqlType:
+    found = definition.returns or signature.returns
+    if found is None:
+        raise CatalogError(
+            "INVALID_DEFINITION",
+            f"function {definition.name} does not say what it returns",
+            hint="add RETURNS and a type, or annotate the function",
+            span=definition.name.span,
+        )
+    return found
+
+
+def _in_computed_columns(catalog: Catalog, sources: Sequence[SourceDefinition]) -> list[str]:
+    found: list[str] = []
+    for source in sources:
+        for entry in source.columns:
+            if entry.computed is None:
+                continue
+            for node in entry.computed.find_all(exp.Anonymous):
+                function = catalog.find_function(Name(node.name))
+                if function is not None:
+                    found.append(function.name.text)
+    return found
+
+
+def _missing(name: str, code: FunctionCode, error: BaseException) -> RuntimeFailure:
+    text = " ".join(str(error).split())[:300]
+    where = f"module {code.place}" if code.kind == "module" else code.place or "its pickle"
+    return RuntimeFailure(
+        "FUNCTION_MISSING",
+        f"function {name} cannot be loaded from {where}: {type(error).__name__}: {text}",
+        hint="install the module, or put its directory on PYTHONPATH" if code.kind == "module" else None,
+    )
