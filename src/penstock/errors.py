@@ -219,6 +219,8 @@ CONDITIONS: dict[str, Condition] = _table(
     ("ENGINE_ALREADY_RUNNING", "55006", "another process works with the state directory"),
     ("DATABASE_CLOSED", "08003", "the database has been closed"),
     ("INVALID_ROWS", "22023", "rows do not fit the columns they are given for"),
+    ("DUPLICATE_KEYS", "23505", "rows of a dimension table have the same key, and the key is declared unique"),
+    ("DIMENSION_MISSING", "58030", "the rows of a dimension table cannot be found"),
     ("BAD_RECORD", "22000", "a record cannot be read and the relation asks to fail then"),
     ("LATE_ROW", "22008", "a row came after its window had closed and the job asks to fail then"),
     ("FUNCTION_MISSING", "58000", "the Python code of a function is not there or cannot be loaded"),

@@ -35,6 +35,8 @@ NAMES: Final = (
     "batch.exit",
     "source.latest_offset",
     "topic.before_end",
+    "dimension.before_write",
+    "dimension.before_announce",
 )
 
 _CRASHED: Final = 137

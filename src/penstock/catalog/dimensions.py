@@ -11,9 +11,9 @@ from penstock.types import Field, SqlType
 
 
 def define_dimension(
-    name: Name, columns: tuple[ColumnDefinition, ...], *, broadcast: bool = True
+    name: Name, columns: tuple[ColumnDefinition, ...], *, broadcast: bool = True, key: tuple[str, ...] = ()
 ) -> DimensionDefinition:
-    """The definition of a table with these columns."""
+    """The definition of a table with these columns, in which no two rows have the same `key`."""
     seen: set[str] = set()
     for column in columns:
         if column.name.lower() in seen:
@@ -27,8 +27,16 @@ def define_dimension(
     if not columns:
         raise CatalogError("INVALID_DEFINITION", f"dimension {name} has no columns", span=name.span)
     shape = [[column.name, _type_out(column.type), column.nullable] for column in columns]
-    text = json.dumps({"columns": shape, "broadcast": broadcast}, ensure_ascii=False)
-    return DimensionDefinition(name=name, columns=columns, broadcast=broadcast, text=text)
+    stored: dict[str, object] = {"columns": shape, "broadcast": broadcast}
+    if key:
+        names = {column.name.lower(): column.name for column in columns}
+        for part in key:
+            if part.lower() not in names:
+                raise CatalogError("INVALID_DEFINITION", f"dimension {name} has no column {part} to be its key")
+        key = tuple(names[part.lower()] for part in key)
+        stored["key"] = list(key)
+    text = json.dumps(stored, ensure_ascii=False)
+    return DimensionDefinition(name=name, columns=columns, broadcast=broadcast, primary_key=key, text=text)
 
 
 def read_dimension(name: Name, text: str) -> DimensionDefinition:
@@ -39,7 +47,7 @@ def read_dimension(name: Name, text: str) -> DimensionDefinition:
             ColumnDefinition(column, _type_in(type_), nullable=nullable)
             for column, type_, nullable in stored["columns"]
         )
-        return define_dimension(name, columns, broadcast=stored["broadcast"])
+        return define_dimension(name, columns, broadcast=stored["broadcast"], key=tuple(stored.get("key", ())))
     except (ValueError, KeyError, TypeError):
         raise InternalError(f"the stored text of dimension {name} cannot be read") from None
 

@@ -192,7 +192,10 @@ class MaterializedViewDefinition(_Object):
 
 @frozen(kw_only=True)
 class DimensionDefinition(_Object):
-    """A table handed over through the Python interface; with `broadcast` it is sent whole to every reader."""
+    """A table handed over through the Python interface; with `broadcast` it is sent whole to every reader.
+
+    No two rows have the same values in the columns of `primary_key`, where there are some.
+    """
 
     kind: ClassVar[Literal["dimension"]] = "dimension"
     temporary: ClassVar[bool] = False
@@ -200,6 +203,7 @@ class DimensionDefinition(_Object):
     name: Name
     columns: tuple[ColumnDefinition, ...]
     broadcast: bool = True
+    primary_key: tuple[str, ...] = ()
     text: str = field(default="", compare=False)
 
 

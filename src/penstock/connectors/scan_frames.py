@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import DataSource
 
     from penstock.connectors.range_reader import RangeDataSource
     from penstock.connectors.reading import Scan
@@ -21,7 +22,7 @@ def stream_frame(
     spark: SparkSession, source: type[RangeDataSource], columns: Columns, scan: Scan, scan_id: str
 ) -> DataFrame:
     """The rows of a scan as a stream."""
-    _register(spark, source)
+    register_source(spark, source)
     reader = spark.readStream.format(source.name()).schema(ddl(columns)).option("scan", scan.text())
     if spark.conf.get(_EVOLUTION, "false") == "true":
         reader = reader.name(source_name(scan_id))
@@ -30,11 +31,12 @@ def stream_frame(
 
 def batch_frame(spark: SparkSession, source: type[RangeDataSource], columns: Columns, scan: Scan) -> DataFrame:
     """The rows of a scan from its start to its end."""
-    _register(spark, source)
+    register_source(spark, source)
     return spark.read.format(source.name()).schema(ddl(columns)).option("scan", scan.text()).load()
 
 
-def _register(spark: SparkSession, source: type[RangeDataSource]) -> None:
+def register_source(spark: SparkSession, source: type[DataSource]) -> None:
+    """Make a data source of ours known to a session, once."""
     own: Any = spark._jsparkSession  # noqa: SLF001 - PySpark has no way to ask
     if own.sessionState().dataSourceManager().dataSourceExists(source.name()):
         return

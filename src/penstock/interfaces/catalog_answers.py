@@ -5,7 +5,7 @@ Values of options come from `shown()`, which masks what is secret; texts of obje
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -241,7 +241,7 @@ def _properties(found: Relation | SystemTable) -> Iterable[tuple[str, str]]:
 
 
 def _key_of(found: Relation | SystemTable) -> tuple[str, ...]:
-    if isinstance(found, SourceDefinition | SinkDefinition):
+    if isinstance(found, SourceDefinition | SinkDefinition | DimensionDefinition):
         return found.primary_key
     return found.key if isinstance(found, MaterializedViewDefinition) else ()
 
@@ -297,11 +297,14 @@ def relations_table(session: Session) -> pa.Table:
 # EXPLAIN
 
 
-def explain(report: StatementReport) -> pa.Table:
-    """EXPLAIN and SHOW REWRITE: one column `plan`. JSON is one row, for programs; other texts are one row a line."""
+def explain(report: StatementReport, dimensions: Sequence[str] = ()) -> pa.Table:
+    """EXPLAIN and SHOW REWRITE: one column `plan`. JSON is one row, for programs; other texts are one row a line.
+
+    `dimensions` tell how each dimension is joined, which only an open database knows.
+    """
     from penstock.plan.answer import plan_answer
 
-    text = plan_answer(report) or f"{report.kind}: nothing to plan"
+    text = plan_answer(report, dimensions) or f"{report.kind}: nothing to plan"
     whole = isinstance(report.statement, s.Explain) and report.statement.json
     return _text_table(("plan",), [(text,)]) if whole else plan_table(text)
 

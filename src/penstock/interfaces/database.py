@@ -11,12 +11,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from penstock.errors import InternalError, NotYetError, PenstockError, ResolutionError, UnsupportedError
-from penstock.interfaces.catalog_answers import catalog_answer, columns_table, options_table
+from penstock.interfaces.catalog_answers import catalog_answer, columns_table, explain, options_table
 from penstock.interfaces.changes import Change, Job
 from penstock.interfaces.result import Result
 from penstock.options import resolve_setting
 from penstock.plan.script import StatementReport, read_script, report_statement
 from penstock.runtime.checkpoints import CheckpointCoordinator
+from penstock.runtime.dimension_report import explain_dimensions
 from penstock.runtime.engine import Engine
 from penstock.runtime.ephemeral import EphemeralQuery
 from penstock.runtime.inserts import append_rows
@@ -130,6 +131,8 @@ class Database:
             return self._explain_watermark(statement.name.text)
         if isinstance(statement, s.Explain) and statement.physical:
             return self._explain_physical(report)
+        if isinstance(statement, s.Explain) and report.plan is not None:
+            return explain(report, explain_dimensions(self._engine, report.plan))
         return catalog_answer(report)
 
     def sql(self, sql: str) -> Result:
@@ -333,13 +336,27 @@ class Database:
             options={**options, **({"takes": takes} if takes is not None else {})},
         )
 
-    def register_dimension(self, name: str, data: object, broadcast: bool = True) -> None:
-        """Not there yet: dimension tables come later."""
-        raise NotYetError("STATEMENT_NOT_YET", f'dimension table "{name}" cannot be registered yet')
+    # dimension tables
+
+    def register_dimension(
+        self, name: str, data: object, broadcast: bool = True, *, key: str | Sequence[str] = ()
+    ) -> int:
+        """Make a dimension table that jobs join streams with; kept until DROP TABLE. The number of its version.
+
+        `data` is a table of Arrow, Polars or pandas, or a list of dicts. `broadcast=False` joins it by a shuffle. No
+        two rows may have the same `key`, where one is given. Registered again with other rows it gets a new version.
+        """
+        self._engine.check_open()
+        columns = (key,) if isinstance(key, str) else tuple(key)
+        return self._engine.dimensions.register(name, data, broadcast=broadcast, key=columns)
 
     def update_dimension(self, name: str, data: object) -> int:
-        """Not there yet: dimension tables come later."""
-        raise NotYetError("STATEMENT_NOT_YET", f'dimension table "{name}" cannot be updated yet')
+        """A new version of a dimension table, with the same columns; its number.
+
+        Every job sees it from the next batch that it plans, and no batch sees two versions.
+        """
+        self._engine.check_open()
+        return self._engine.dimensions.update(name, data)
 
     # answers about jobs
 

@@ -45,3 +45,17 @@ def read_size(text: str) -> int | None:
     """
     match = re.fullmatch(r"([0-9]{1,15})\s*([a-z]*)", text.strip().lower())
     return int(match[1]) * _BYTES[match[2]] if match and match[2] in _BYTES else None
+
+
+def show_size(size: int) -> str:
+    """A number of bytes as people read it.
+
+    >>> show_size(300), show_size(64 * 1024**2), show_size(1_600_000_000)
+    ('300 B', '64 MB', '1.5 GB')
+    """
+    value, unit = float(size), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.1f}".removesuffix(".0") + f" {unit}"

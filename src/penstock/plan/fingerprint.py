@@ -44,6 +44,7 @@ class StateDescription:
 def state_of(found: JobScans, kind: str) -> StateDescription:
     """What a job over these scans keeps. A stateless job keeps only how far it has read."""
     views = {scan.view: scan.id for scan in found.scans}
+    views.update({dimension.view: dimension.id for dimension in found.dimensions})
     reader = _Reader(views)
     reader.query(found.tree)
     described: dict[str, Any] = {
@@ -135,6 +136,11 @@ class _Reader:
                     name.name: exp.column(exp.to_identifier(f"value {place} of {made}", quoted=True))
                     for place, name in enumerate(alias.args.get("columns") or [], start=1)
                 }
+        for join in query.args.get("joins") or []:
+            on = join.args.get("on")
+            if on is not None:
+                kind = " ".join(word for word in (join.side, join.kind) if word).lower()
+                rows.append(f"{kind} join on {self._text(on, values)}")
         where = query.args.get("where")
         if where is not None:
             rows.append(f"where {self._text(where.this, values)}")

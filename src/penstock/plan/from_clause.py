@@ -211,7 +211,7 @@ def settle_joins(context: PlanContext, bound: Bound, scope: Scope, where: list[e
         )
         node, condition = plan_join(context, left, right, request)
         bound.joins.append(_clause(node.kind, pending, condition, bound))
-        if left.node.bounded or node.kind == "right":
+        if node.static == "left" or (node.static is None and (left.node.bounded or node.kind == "right")):
             bound.carrier = carrier(pending.leaf)
         if node.kind == "full" and not node.bounded:
             bound.carrier = None

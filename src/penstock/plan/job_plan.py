@@ -13,6 +13,7 @@ from sqlglot import exp
 from penstock.errors import NotYetError
 from penstock.frozen import frozen
 from penstock.plan.fingerprint import state_of
+from penstock.plan.job_dimensions import DimensionPlan
 from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
 from penstock.plan.late_plan import late_text
 from penstock.plan.merging import BATCH_VIEW, NotMergeableError, merged
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.plan.merge_plan import MergePlan
     from penstock.types import SqlType
 
-__all__ = ["BATCH_VIEW", "KEEP_COLUMN", "JobKind", "JobPlan", "OutputColumn", "ScanPlan", "plan_job"]
+__all__ = ["BATCH_VIEW", "KEEP_COLUMN", "DimensionPlan", "JobKind", "JobPlan", "OutputColumn", "ScanPlan", "plan_job"]
 
 JobKind = Literal["append", "merge", "update"]
 KEEP_COLUMN: Final = "__keep"  # update: whether the row belongs to the view
@@ -68,6 +69,7 @@ class JobPlan:
     state: str  # what the fingerprint stands for, as JSON; see fingerprint.describe_difference
     how: str  # for EXPLAIN: who keeps the state
     functions: tuple[str, ...] = ()  # of the user, that the text calls
+    dimensions: tuple[DimensionPlan, ...] = ()
 
 
 def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
@@ -126,6 +128,7 @@ def _made(
         state=state.text,
         how=how,
         functions=plan.functions,
+        dimensions=found.dimensions,
     )
 
 

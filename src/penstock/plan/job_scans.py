@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from penstock.errors import InternalError, NotYetError
 from penstock.frozen import frozen
+from penstock.plan.job_dimensions import DIMENSION_VIEW, DimensionPlan, join_keys, static_relations
 from penstock.plan.prune import columns_read, prune
 from penstock.plan.spark_blocks import origins, own_window_calls, relations, scans, selects
 from penstock.plan.trees import identifier
@@ -35,10 +36,11 @@ class ScanPlan:
 
 @frozen
 class JobScans:
-    """The tree of a job, pruned and over its own views, and its scans."""
+    """The tree of a job, pruned and over its own views, its scans and its dimensions."""
 
     tree: exp.Query
     scans: tuple[ScanPlan, ...]
+    dimensions: tuple[DimensionPlan, ...] = ()
 
 
 def job_scans(plan: LogicalPlan, tree: exp.Query) -> JobScans:
@@ -47,26 +49,25 @@ def job_scans(plan: LogicalPlan, tree: exp.Query) -> JobScans:
     times = _event_times(tree, plan)
     read = _columns(tree)
     known = {scan.relation: scan for scan in plan.scans()}
+    static = static_relations(plan)
     found: list[ScanPlan] = []
+    dimensions: list[DimensionPlan] = []
     seen: dict[str, int] = {}
     for table in scans(tree):
         relation = table.name
         seen[relation] = seen.get(relation, 0) + 1
-        view = f"__scan_{len(found)}"
+        scan_id = relation if seen[relation] == 1 else f"{relation}#{seen[relation]}"
         columns = tuple(field.name for field in known[relation].fields if field.name in read[id(table)])
-        found.append(
-            ScanPlan(
-                id=relation if seen[relation] == 1 else f"{relation}#{seen[relation]}",
-                view=view,
-                relation=relation,
-                columns=columns,
-                event_time=times.get(id(table)),
-            )
-        )
+        if relation in static:
+            view = f"{DIMENSION_VIEW}{len(dimensions)}"
+            dimensions.append(DimensionPlan(scan_id, view, relation, columns, join_keys(tree, table)))
+        else:
+            view = f"__scan_{len(found)}"
+            found.append(ScanPlan(scan_id, view, relation, columns, times.get(id(table))))
         if not table.alias:
             table.set("alias", exp.TableAlias(this=identifier(relation)))
         table.set("this", identifier(view))
-    return JobScans(tree, tuple(found))
+    return JobScans(tree, tuple(found), tuple(dimensions))
 
 
 def _columns(tree: exp.Expr) -> dict[int, set[str]]:

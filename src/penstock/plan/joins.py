@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
-from penstock.plan.nodes import Join, Node
+from penstock.plan.nodes import Join, JoinStrategy, Node, Scan, all_nodes
 from penstock.plan.relation import WINDOW_COLUMN, Mode, State
 from penstock.plan.scope import shown_alias
 from penstock.plan.time_bounds import TimeBounds, time_bounds
@@ -31,6 +31,12 @@ class Side:
     node: Node
     leaves: list[Leaf]
     windows: dict[str, WindowSpec]  # alias -> window of its rows
+
+    @property
+    def looked_up(self) -> bool:
+        """Whether every relation in it is there to be joined with."""
+        scans = [node for node in all_nodes(self.node) if isinstance(node, Scan)]
+        return bool(scans) and all(scan.looked_up for scan in scans)
 
     @property
     def aliases(self) -> set[str]:
@@ -69,11 +75,30 @@ def conjuncts_of(condition: exp.Expr) -> list[exp.Expr]:
 def plan_join(context: PlanContext, left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp.Expr | None]:
     """The join node and the condition Spark is given."""
     if left.node.bounded and right.node.bounded:
-        return _node(left, right, request, strategy="batch", bounded=True), request.condition
+        static = _looked_up_side(left, right, request)
+        strategy: JoinStrategy = "batch" if static is None else "broadcast"
+        carrier = left if static == "right" else right
+        return (
+            _node(left, right, request, strategy=strategy, bounded=True, static=static, **_carried(carrier, static)),
+            request.condition,
+        )
     _check_keys(request)
     if left.node.bounded or right.node.bounded:
         return _dimension(left, right, request)
     return _streams(context, left, right, request)
+
+
+def _looked_up_side(left: Side, right: Side, request: JoinRequest) -> Literal["left", "right"] | None:
+    """The side of two bounded ones that a job joins the other with; None where the join has no such side."""
+    if right.looked_up and not left.looked_up and request.kind in ("inner", "cross", "left", "semi", "anti"):
+        return "right"
+    if left.looked_up and not right.looked_up and request.kind in ("inner", "cross", "right"):
+        return "left"
+    return None
+
+
+def _carried(carrier: Side, static: Literal["left", "right"] | None) -> dict[str, object]:
+    return {} if static is None else {"event_time": carrier.node.event_time}
 
 
 def _node(left: Side, right: Side, request: JoinRequest, **known: object) -> Join:
@@ -126,7 +151,8 @@ def _dimension(left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp
             "join the stream first and aggregate afterwards",
             request.span,
         )
-    return _node(left, right, request, strategy="broadcast"), request.condition
+    static = "left" if stream is right else "right"
+    return _node(left, right, request, strategy="broadcast", static=static), request.condition
 
 
 def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp.Expr | None]:

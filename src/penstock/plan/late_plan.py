@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.errors import InternalError
+from penstock.plan.job_dimensions import is_static
 from penstock.plan.relation import WINDOW_COLUMN
 from penstock.plan.spark_blocks import aggregates, is_window_call, relations, selects, window_key
 from penstock.plan.spark_text import spark_sql
@@ -96,6 +97,8 @@ def _carried(block: exp.Select) -> tuple[exp.Expr, exp.Expr | None]:
     source: exp.Expr | None = None
     time: exp.Expr | None = None
     for alias, below in relations(block).items():
+        if is_static(below):
+            continue
         source = column(SOURCE_COLUMN, alias)
         if not isinstance(below, exp.Table) and _carry(below):
             time = column(_TIME, alias)

@@ -57,12 +57,17 @@ class Node:
 
 @frozen(kw_only=True)
 class Scan(Node):
-    """Reads a stream, table, dimension, view or system table."""
+    """Reads a stream, table, dimension, view or system table.
+
+    `looked_up`: it is there to be joined with, and read as a whole, not row by row as a stream: a dimension, or a table
+    with the option `refresh`.
+    """
 
     relation: str
     kind: Literal["stream", "table", "dimension", "materialized view", "system table", "unknown"]
     alias: str
     connector: str | None = None
+    looked_up: bool = False
 
     def details(self) -> dict[str, str]:
         found = {"relation": self.relation, "kind": self.kind}
@@ -170,6 +175,12 @@ class Join(Node):
     condition: str | None
     time_bound: str | None = None  # for an interval join, in words
     window: WindowSpec | None = None  # for a window join
+    static: Literal["left", "right"] | None = None  # the side that every batch sees as a whole, for a broadcast join
+
+    @property
+    def static_input(self) -> Node | None:
+        """The dimension of a broadcast join."""
+        return None if self.static is None else self.inputs[0 if self.static == "left" else 1]
 
     @property
     def label(self) -> str:

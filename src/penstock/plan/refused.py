@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.errors import NotYetError
+from penstock.plan.job_dimensions import check_static, static_nodes, static_relations
 from penstock.plan.nodes import (
     Aggregate,
     Deduplicate,
@@ -36,22 +37,34 @@ if TYPE_CHECKING:
 
 _RUNS = (
     "today a job runs filters, projections, UNNEST, UNION ALL, TUMBLE, HOP and SESSION windows that close, "
-    "windows over those, and GROUP BY without a window"
+    "windows over those, GROUP BY without a window, and joins with dimension tables"
 )
 _BOUNDED_HINT = "store the result without it as a materialized view, and add it when you read the view"
 
 
 def refuse(plan: LogicalPlan) -> None:
     """Raises QUERY_NOT_YET where a job cannot run the plan."""
+    static = static_nodes(plan)
     for node in plan.nodes():
-        _check(node, plan)
-    if not plan.scans():
+        if id(node) in static:
+            check_static(node)
+        else:
+            _check(node, plan)
+    streams = {scan.relation for scan in plan.scans() if id(scan) not in static}
+    _refuse_both(streams & static_relations(plan))
+    if not streams:
         raise _not_yet("a job over no stream is not there yet", "read a stream or a bounded table", None)
     read = {id(table) for select in selects(plan.spark) for table in relations(select).values()}
     for table in scans(plan.spark):
         if id(table) not in read:
             raise _not_yet(f'a subquery over "{table.name}" in a job is not there yet', _RUNS, span_of(table))
     _check_running(plan.root, covered=False)
+
+
+def _refuse_both(both: set[str]) -> None:
+    for relation in sorted(both):
+        hint = "create a second table over the same source, and join with that"
+        raise _not_yet(f'"{relation}" as a stream and as the table it is joined with, in one job', hint, None)
 
 
 def _check(node: Node, plan: LogicalPlan) -> None:
@@ -62,8 +75,9 @@ def _check(node: Node, plan: LogicalPlan) -> None:
     elif isinstance(node, WindowAssign) and node.window.kind == "CUMULATE":
         raise _not_yet("CUMULATE windows in a job are not there yet", "use TUMBLE or HOP", None)
     elif isinstance(node, Join):
-        word = "a join with a dimension or bounded table" if node.broadcast else f"a join ({node.kind}) of streams"
-        raise _not_yet(f"{word} in a job is not there yet", _RUNS, _place(plan.spark, exp.Join))
+        if not node.broadcast:
+            what = f"a join ({node.kind}) of streams in a job is not there yet"
+            raise _not_yet(what, _RUNS, _place(plan.spark, exp.Join))
     elif isinstance(node, SetOperation):
         if node.operator != "UNION ALL":
             raise _not_yet(f"{node.operator} in a job is not there yet", "UNION ALL keeps every row of both", None)
@@ -96,7 +110,7 @@ def _check_scan(node: Scan, tree: exp.Expr) -> None:
         if node.kind == "materialized view":
             hint = f'build on what "{node.relation}" is built on: put its query in the place of its name'
         else:
-            hint = "read a stream, or query it with a plain SELECT"
+            hint = "join it with a stream, or query it with a plain SELECT"
         raise _not_yet(f'a job that reads {node.kind} "{node.relation}" is not there yet', hint, place)
     if node.mode is not Mode.APPEND:
         hint = "read the topic as an append-only stream, with a plain format"

@@ -122,6 +122,7 @@ def _source(context: PlanContext, definition: SourceDefinition, alias: str) -> R
         kind="table" if definition.bounded else "stream",
         alias=alias,
         connector=definition.options.connector,
+        looked_up=definition.bounded and definition.options.values.get("refresh") is not None,
     )
     if event_time is not None:
         context.reads.setdefault(name, set()).add(event_time.column)
@@ -228,7 +229,14 @@ def _bounded(context: PlanContext, name: str, kind: str, columns: tuple[ColumnDe
         Field(entry.name, entry.type, nullable=entry.nullable, qualifier=alias, source=(name, entry.name))
         for entry in columns
     )
-    node = Scan(fields=fields, bounded=True, relation=name, kind=kind, alias=alias)  # type: ignore[arg-type]
+    node = Scan(
+        fields=fields,
+        bounded=True,
+        relation=name,
+        kind=kind,  # type: ignore[arg-type]
+        alias=alias,
+        looked_up=kind == "dimension",
+    )
     return Relation(node, _from_view(name, fields), direct=True)
 
 

@@ -62,7 +62,7 @@ def store_sql(plan: LogicalPlan, types: Mapping[str, Mapping[str, SqlType]] | No
         return None
     relations: dict[str, Columns] = {}
     for scan in plan.scans():
-        if scan.kind not in ("materialized view", "system table"):
+        if scan.kind not in ("materialized view", "system table", "dimension"):
             return None
         found = (types or {}).get(scan.relation, {})
         relations[scan.relation] = {

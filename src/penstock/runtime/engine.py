@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.changes import Change, PutObject, changes_between
 from penstock.catalog.model import (
+    DimensionDefinition,
     MaterializedViewDefinition,
     SinkDefinition,
     SourceDefinition,
@@ -29,6 +30,8 @@ from penstock.failpoints import hit
 from penstock.options.resolved import show
 from penstock.options.settings import default_settings
 from penstock.plan.fingerprint import aggregate_functions
+from penstock.runtime.dimension_refresh import Refresher
+from penstock.runtime.dimensions import Dimensions
 from penstock.runtime.functions import MISSING, Functions
 from penstock.runtime.home import Home
 from penstock.runtime.job import Job
@@ -74,12 +77,15 @@ class Engine:
         self._watched: list[Job] = []  # jobs of queries that nobody keeps
         self.catalog_tables: dict[str, Callable[[Session], pa.Table]] = {}  # system tables that tell of the catalog
         self.closed = False
-        self._supervisor = Supervisor(self._all_jobs, self.clock, self._upkeep)
+        self.dimensions = Dimensions(self)
+        self._refresher = Refresher(self.dimensions, self.clock)
+        self._supervisor = Supervisor(self.all_jobs, self.clock, self._upkeep)
         try:
             loaded = load_session(self.home.catalog)
             self.session: Session = replace(loaded, settings={**loaded.settings, **settings})
             self._object_settings = {item.key: typed_settings(item.settings) for item in self.home.catalog.objects()}
             self.notices: list[str] = list(self.home.catalog.concerns)
+            self.dimensions.open()
             self._open_relations()
             self._open_jobs()
         except BaseException:
@@ -87,6 +93,7 @@ class Engine:
             raise
         _open_engines.add(self)
         self._supervisor.start()
+        self._refresher.start()
 
     def close(self) -> None:
         """End every job at a batch boundary; those that run now are started again at the next opening."""
@@ -94,8 +101,9 @@ class Engine:
             if self.closed:
                 return
             self.closed = True
+            self._refresher.close()
             self._supervisor.close()
-            for job in self._all_jobs():
+            for job in self.all_jobs():
                 job.close()
             self.home.close()
             _open_engines.discard(self)
@@ -107,7 +115,8 @@ class Engine:
                 "DATABASE_CLOSED", "the database is closed", hint="open it again with penstock.connect"
             )
 
-    def _all_jobs(self) -> list[Job]:
+    def all_jobs(self) -> list[Job]:
+        """The jobs of the catalog and those of queries that nobody keeps."""
         return [*self.jobs.values(), *self._watched]
 
     def watch(self, job: Job) -> None:
@@ -242,8 +251,8 @@ class Engine:
         """Take out of the catalog what a DROP took out of its session, with jobs, rows and files."""
         gone = [item for item in self.session.catalog.ordered() if item.object_key not in session.catalog]
         for item in reversed(gone):
-            if isinstance(item, SourceDefinition):
-                readers = [job.name for job in self.jobs.values() if job.spec.reads(item.name.text)]
+            if isinstance(item, SourceDefinition | DimensionDefinition):
+                readers = [job.name for job in self.jobs.values() if job.spec.uses(item.name.text)]
                 inserts = [name for name in readers if self.jobs[name].spec.kind == "insert"]
                 for name in inserts:
                     self.drop_job(name)
@@ -254,6 +263,8 @@ class Engine:
             name = item.name.text
             if isinstance(item, MaterializedViewDefinition | SinkDefinition):
                 self._forget_job(name, name if isinstance(item, MaterializedViewDefinition) else None)
+            if isinstance(item, SourceDefinition | DimensionDefinition):
+                self.dimensions.forget(name)
             if isinstance(item, SourceDefinition) and not self._shared_topic(item):
                 with suppress(NotYetError):
                     source_of(item.options.connector).forget(item, self.home.path, self.home.topics)
@@ -345,6 +356,7 @@ class Engine:
             target=lambda types: self._target(job.spec, types),
             clock=self.clock,
             functions=self.functions,
+            dimensions=self.dimensions.of_job(job.spec, job.checkpoint),
             on_done=job.batch_done,
             on_end=lambda run: self.run_ended(job, run),
         )

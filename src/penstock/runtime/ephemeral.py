@@ -129,6 +129,7 @@ class EphemeralQuery:
             target=lambda _: ConsumerTarget(job.spec.plan, self._put, job.spec.view, self._changes),
             clock=self._engine.clock,
             functions=self._engine.functions,
+            dimensions=self._engine.dimensions.of_job(job.spec, job.checkpoint),
             on_done=job.batch_done,
             on_end=lambda run: self._engine.run_ended(job, run),
         )

@@ -1,4 +1,4 @@
-"""The state directory while it is open: the lock, the catalog, the topics, the views, Spark."""
+"""The state directory while it is open: the lock, the catalog, topics, dimensions, views, Spark."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from penstock.spark.session import SparkSettings, shared_session
 from penstock.stores.catalog_store import CatalogStore
+from penstock.stores.dimensions import DimensionStore
 from penstock.stores.owner_lock import OwnerLock
 from penstock.stores.topics import TopicStore
 from penstock.stores.views import ViewStore
@@ -35,6 +36,7 @@ class Home:
         try:
             self.catalog = CatalogStore.open(self.path)
             self.topics = TopicStore(self.path / "topics")
+            self.dimensions = DimensionStore(self.path / "dimensions")
             self.views = ViewStore.open(self.path)
         except BaseException:
             self.lock.close()

@@ -51,6 +51,13 @@ class JobSpec:
     def reads(self, relation: str) -> bool:
         return any(scan.relation == relation for scan in self.plan.scans)
 
+    def looks_up(self, relation: str) -> bool:
+        """Whether its batches see a relation as a whole, as a dimension."""
+        return any(dimension.relation == relation for dimension in self.plan.dimensions)
+
+    def uses(self, relation: str) -> bool:
+        return self.reads(relation) or self.looks_up(relation)
+
     def scan_ids(self, relation: str) -> tuple[str, ...]:
         """The scans over one stream."""
         return tuple(scan.id for scan in self.plan.scans if scan.relation == relation)

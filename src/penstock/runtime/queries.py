@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.catalog.model import ObjectKey, SourceDefinition
+from penstock.catalog.model import DimensionDefinition, ObjectKey, SourceDefinition
 from penstock.catalog.system import find_system
-from penstock.errors import NotYetError, RuntimeFailure
+from penstock.errors import RuntimeFailure
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.store_text import store_sql
 from penstock.runtime.bounded import bounded_frame
 from penstock.runtime.run import as_failure
+from penstock.spark.dimension_frames import version_frame
 from penstock.stores.views import Answer
 
 if TYPE_CHECKING:
@@ -39,10 +40,10 @@ def answer(engine: Engine, plan: LogicalPlan, span: Span | None = None) -> Answe
     """The answer to a query over views, system tables and bounded tables."""
     refuse_unbounded(plan, span)
     scans = plan.scans()
-    if all(scan.kind in ("materialized view", "system table") for scan in scans):
+    if all(scan.kind in ("materialized view", "system table", "dimension") for scan in scans):
         text = store_sql(plan, _view_types(engine))
         if text is not None:
-            return engine.home.views.read(text, _system_relations(engine, plan))
+            return engine.home.views.read(text, _given_relations(engine, plan))
     return _spark_answer(engine, plan)
 
 
@@ -56,8 +57,6 @@ def refuse_unbounded(plan: LogicalPlan, span: Span | None) -> None:
                 hint="CREATE MATERIALIZED VIEW … AS and read the view, or follow the query with db.stream(sql)",
                 span=span,
             )
-        if scan.kind == "dimension":
-            raise NotYetError("QUERY_NOT_YET", f'dimension table "{scan.relation}" is not there yet', span=span)
 
 
 def _view_types(engine: Engine) -> dict[str, dict[str, SqlType]]:
@@ -65,10 +64,16 @@ def _view_types(engine: Engine) -> dict[str, dict[str, SqlType]]:
     return {spec.name: dict(spec.columns) for spec in engine.home.views.specs()}
 
 
-def _system_relations(engine: Engine, plan: LogicalPlan) -> Mapping[str, pa.Table]:
+def _given_relations(engine: Engine, plan: LogicalPlan) -> Mapping[str, pa.Table]:
+    """The tables that the store does not keep itself: of the system, and dimensions."""
     needed = dict(plan.reads)
-    names = {scan.relation for scan in plan.scans() if scan.kind == "system table"}
-    return {name: engine.system_table(name, needed.get(name)) for name in names}
+    found: dict[str, pa.Table] = {}
+    for scan in plan.scans():
+        if scan.kind == "system table":
+            found[scan.relation] = engine.system_table(scan.relation, needed.get(scan.relation))
+        elif scan.kind == "dimension":
+            found[scan.relation] = engine.dimensions.table(scan.relation)
+    return found
 
 
 def _spark_answer(engine: Engine, plan: LogicalPlan) -> Answer:
@@ -103,7 +108,17 @@ def _frame(
         definition = engine.session.catalog[ObjectKey("relation", scan.relation)]
         assert isinstance(definition, SourceDefinition)
         return bounded_frame(engine, spark, definition, dict(plan.reads).get(scan.relation))
+    definition = engine.session.catalog[ObjectKey("relation", name)]
+    if isinstance(definition, DimensionDefinition):
+        return _dimension_frame(engine, spark, definition)
     quoted = name.replace('"', '""')
     found = engine.home.views.read(f'SELECT * FROM "{quoted}"')
     as_of.update(found.as_of)
     return spark.createDataFrame(found.table)
+
+
+def _dimension_frame(engine: Engine, spark: SparkSession, definition: DimensionDefinition) -> DataFrame:
+    name = definition.name.text
+    types = tuple((column.name, column.type) for column in definition.columns if column.type is not None)
+    directory, number = engine.home.dimensions.directory(name), engine.home.dimensions.latest(name).number
+    return version_frame(spark, name, types, directory, pins=None, number=number)

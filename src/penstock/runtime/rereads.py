@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.plan.job_plan import JobPlan
     from penstock.spark.checked_scan import CheckedScan
+    from penstock.spark.dimension_frames import DimensionFrames
 
 
 @frozen
@@ -39,10 +40,17 @@ class LateRows:
 class Rereads:
     """Reads offset ranges of a job again, in a Spark session of its own: views there have the names of the stream's."""
 
-    def __init__(self, spark: SparkSession, plan: JobPlan, scans: Sequence[CheckedScan]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        plan: JobPlan,
+        scans: Sequence[CheckedScan],
+        dimensions: Sequence[DimensionFrames] = (),
+    ) -> None:
         self._spark = spark.newSession()
         self._plan = plan
         self._scans = scans
+        self._dimensions = dimensions
 
     def dead(self, ranges: Sequence[OffsetRange], bad: Sequence[int], batch_time_ms: int) -> pa.Table | None:
         """The bad rows of a batch: stream, partition, offset, raw, reason, error, recorded_at."""
@@ -69,6 +77,8 @@ class Rereads:
                 continue
             frame = scan.good_again(self._spark, span.start, end, batch_time_ms)
             frame.createOrReplaceTempView(scan.scan.view)
+        for dimension in self._dimensions:
+            dimension.frame(self._spark).createOrReplaceTempView(dimension.plan.view)
         rows = self._spark.sql(late_sql(self._plan, watermark_ms * 1000)).toArrow()
         source = rows.column("__source").combine_chunks()
         missed, windows = rows.column("missed"), rows.column("windows")

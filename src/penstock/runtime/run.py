@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.runtime.job_spec import JobSpec
     from penstock.runtime.targets import Target
     from penstock.spark.checked_scan import CheckedScan
+    from penstock.spark.dimension_frames import DimensionFrames, JoinMethod
     from penstock.stores.views import ViewStore
     from penstock.types import SqlType
 
@@ -49,6 +50,7 @@ class Run:
         spec: JobSpec,
         spark: SparkSession,
         scans: Sequence[CheckedScan],
+        dimensions: Sequence[DimensionFrames],
         target: Target,
         tracker: EventTimeTracker,
         store: ViewStore,
@@ -62,6 +64,7 @@ class Run:
         self.tracker = tracker
         self._spark = spark
         self._scans = scans
+        self._dimensions = dimensions
         self._store = store
         self._checkpoint = checkpoint
         self._types = types
@@ -75,7 +78,7 @@ class Run:
             tracker=tracker,
             scans=scans,
             target=target,
-            rereads=Rereads(spark, spec.plan, scans),
+            rereads=Rereads(spark, spec.plan, scans, dimensions),
             clock=clock,
             on_done=on_done,
         )
@@ -149,6 +152,10 @@ class Run:
             if self.spec.plan.uses_event_time and self._handle is not None and self._handle.has_run():
                 self._handle.set_between(reached // 1000)
             return True
+
+    def joins_otherwise(self, relation: str, method: JoinMethod) -> bool:
+        """Whether the query joins a dimension in another way than this."""
+        return any(each.plan.relation == relation and each.method != method for each in self._dimensions)
 
     def latest(self) -> dict[str, dict[int, int]]:
         """Where the input of each scan ends now."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.runtime.functions import Functions
     from penstock.runtime.job_spec import JobSpec
     from penstock.runtime.targets import Target
+    from penstock.spark.dimension_frames import DimensionFrames
     from penstock.stores.views import ViewStore
     from penstock.types import SqlType
 
@@ -54,6 +55,7 @@ def make_run(
     target: Callable[[Mapping[str, SqlType]], Target],
     clock: Clock,
     functions: Functions,
+    dimensions: Sequence[DimensionFrames],
     on_done: Callable[[BatchDone], None],
     on_end: Callable[[Run], None],
 ) -> Run:
@@ -68,13 +70,14 @@ def make_run(
     nudges.parent.mkdir(parents=True, exist_ok=True)
     nudges.unlink(missing_ok=True)
     scans = scans_of(spec, state_path=state_path, run_number=run_number, first=first, nudges=nudges)
-    types = _found_types(spec, own, scans)
+    types = _found_types(spec, own, scans, dimensions)
     if spec.view is not None:
         store.create_view(_view_spec(spec, types))
     return Run(
         spec=spec,
         spark=own,
         scans=scans,
+        dimensions=dimensions,
         target=target(types),
         tracker=_tracker(spec, scans, store, clock),
         types=types,
@@ -166,12 +169,16 @@ def _tracker(spec: JobSpec, scans: Sequence[CheckedScan], store: ViewStore, cloc
     return EventTimeTracker.from_json(kept[0], times, clock.now_us())
 
 
-def _found_types(spec: JobSpec, spark: SparkSession, scans: Sequence[CheckedScan]) -> dict[str, SqlType]:
+def _found_types(
+    spec: JobSpec, spark: SparkSession, scans: Sequence[CheckedScan], dimensions: Sequence[DimensionFrames]
+) -> dict[str, SqlType]:
     """The types that Spark's analyzer finds for the columns of a job: those of its batches, for a merging one."""
     plan = spec.plan
     try:
         for scan in scans:
             scan.stream(spark).createOrReplaceTempView(scan.scan.view)
+        for dimension in dimensions:
+            dimension.frame(spark).createOrReplaceTempView(dimension.plan.view)
         frame = spark.sql(plan.core)
         if plan.batch is None:
             return _types(frame.schema)

@@ -8,7 +8,13 @@ from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from penstock.catalog.function_body import read_body
-from penstock.catalog.model import FunctionDefinition, MaterializedViewDefinition, ObjectKey, SinkDefinition
+from penstock.catalog.model import (
+    DimensionDefinition,
+    FunctionDefinition,
+    MaterializedViewDefinition,
+    ObjectKey,
+    SinkDefinition,
+)
 from penstock.catalog.text import canonical_text
 from penstock.errors import CatalogError, InternalError, UnsupportedError
 from penstock.runtime.inserts import insert_rows
@@ -128,6 +134,13 @@ def _drop(statement: s.Drop, engine: Engine, analysis: Analysis) -> None:
 
 @_run.register(s.Alter)
 def _alter(statement: s.Alter, engine: Engine, analysis: Analysis) -> None:
+    if statement.action == "rename" and isinstance(engine.session.catalog.find(statement.name), DimensionDefinition):
+        raise UnsupportedError(
+            "UNSUPPORTED_STATEMENT",
+            f'dimension "{statement.name}" is made by no statement and renamed by none',
+            hint="register it under the new name and drop the old one",
+            span=statement.name.span,
+        )
     if statement.action == "rename" and statement.name.text in engine.jobs:
         raise UnsupportedError(
             "UNSUPPORTED_STATEMENT",
@@ -141,7 +154,7 @@ def _alter(statement: s.Alter, engine: Engine, analysis: Analysis) -> None:
 @_run.register(s.Insert)
 def _insert(statement: s.Insert, engine: Engine, analysis: Analysis) -> None:
     plan = _only_plan(analysis)
-    if not plan.scans() or all(scan.kind in ("materialized view", "system table") for scan in plan.scans()):
+    if all(scan.kind in ("materialized view", "system table", "dimension") for scan in plan.scans()):
         insert_rows(engine, statement, plan)
         return
     spec = make_insert_spec(statement, plan, engine.session)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.catalog.system import find_system
 from penstock.errors import InternalError
+from penstock.runtime.dimension_report import dimension_rows, version_rows
 from penstock.runtime.states import JobState
 from penstock.runtime.watermark_report import watermark_rows
 from penstock.stores.arrow_types import arrow_type
@@ -160,4 +161,6 @@ def _window_aggregates(engine: Engine) -> pa.Table:
 _LIVE: Final[Mapping[str, Callable[[Engine], list[dict[str, Any]]]]] = {
     "jobs": _jobs,
     "connector_offsets": _connector_offsets,
+    "dimensions": dimension_rows,
+    "dimension_versions": version_rows,
 }

@@ -9,6 +9,8 @@ start whether the installed Spark still has it.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -120,11 +122,17 @@ class QueryHandle:
             raise RuntimeFailure(
                 "JOB_STATE", "the watermark of a query cannot be set before its first batch", hint="wait for it"
             )
+        with self.no_planning():
+            self._execution.lastExecution().watermarkPropagator().purge(_EVERY_BATCH)
+            self._execution.watermarkTracker().setWatermark(watermark_ms)
+
+    @contextmanager
+    def no_planning(self) -> Iterator[None]:
+        """While this is held Spark plans no batch: which batches its offset log has does not change."""
         lock = self._execution.awaitProgressLock()
         lock.lock()
         try:
-            self._execution.lastExecution().watermarkPropagator().purge(_EVERY_BATCH)
-            self._execution.watermarkTracker().setWatermark(watermark_ms)
+            yield
         finally:
             lock.unlock()
 

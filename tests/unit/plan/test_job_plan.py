@@ -272,7 +272,9 @@ def test_spread(sql: str, seconds: int) -> None:
 @pytest.mark.parametrize(
     ("sql", "word"),
     [
-        ("SELECT t.symbol FROM trades AS t JOIN names AS n ON t.symbol = n.id", "dimension or bounded table"),
+        ("SELECT n.id FROM names AS n JOIN names AS m ON m.id = n.id", "join"),
+        (("SELECT t.symbol FROM trades AS t JOIN (SELECT id, COUNT(*) AS c FROM names GROUP BY id) AS n "
+         "ON t.symbol = n.id"), "Aggregate beside a stream"),
         (("SELECT t.symbol FROM trades AS t JOIN quotes AS q ON t.symbol = q.symbol "
          "AND t.ts BETWEEN q.at AND q.at + INTERVAL '1' MINUTE"), "join"),
         ("SELECT symbol FROM trades LIMIT 3", "LIMIT"),

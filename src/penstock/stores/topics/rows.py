@@ -53,7 +53,7 @@ def rows_to_table(data: Any, columns: Sequence[DeclaredColumn]) -> pa.Table:
     """
     import pyarrow as pa
 
-    given, count = _columns_of(data)
+    given, count = given_columns(data)
     matched = _matched(given, [column.name for column in columns])
     arrays, fields = [], []
     for column in columns:
@@ -64,7 +64,7 @@ def rows_to_table(data: Any, columns: Sequence[DeclaredColumn]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _columns_of(data: Any) -> tuple[dict[str, Any], int]:
+def given_columns(data: Any) -> tuple[dict[str, Any], int]:
     """The columns of the data by name, and the number of rows."""
     import pyarrow as pa
 

@@ -1,0 +1,119 @@
+"""The dimensions of a job: relations that each batch sees as a whole, in one version.
+
+A dimension table is always one; a bounded table is one where it stands on the bounded side of a join with a stream.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from penstock.errors import NotYetError
+from penstock.frozen import frozen
+from penstock.plan.nodes import (
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Unnest,
+    Values,
+    all_nodes,
+)
+from penstock.plan.spark_blocks import relations, selects
+
+if TYPE_CHECKING:
+    from penstock.plan.logical import LogicalPlan
+
+DIMENSION_VIEW: Final = "__dimension_"
+
+
+@frozen
+class DimensionPlan:
+    """One reading of a dimension. `view` is the temporary view under which the job's text reads it.
+
+    columns: those that are needed. keys: those that the join compares for equality with the stream, none where it
+    compares something else, too deep to see.
+    """
+
+    id: str  # the relation's name; `name#2`, … for further readings
+    view: str
+    relation: str
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+def static_nodes(plan: LogicalPlan) -> frozenset[int]:
+    """The ids of the operators on the bounded side of joins with a stream."""
+    return frozenset(
+        id(below)
+        for node in plan.nodes()
+        if isinstance(node, Join) and node.static_input is not None
+        for below in all_nodes(node.static_input)
+    )
+
+
+def static_relations(plan: LogicalPlan) -> frozenset[str]:
+    """The names of the relations that a job sees as a whole."""
+    inside = static_nodes(plan)
+    return frozenset(scan.relation for scan in plan.scans() if id(scan) in inside)
+
+
+def check_static(node: Node) -> None:
+    """Raises QUERY_NOT_YET for what a job does not do with a dimension before the join."""
+    if isinstance(node, Scan) and node.kind in ("dimension", "table"):
+        return
+    if isinstance(node, Filter | Project | Values | Unnest) or (isinstance(node, Join) and node.strategy == "batch"):
+        return
+    what = f'{node.kind} "{node.relation}"' if isinstance(node, Scan) else node.label
+    raise NotYetError(
+        "QUERY_NOT_YET",
+        f"{what} beside a stream in a job is not there yet",
+        hint="join the dimension or bounded table itself, with filters and projections at most",
+    )
+
+
+def is_static(below: exp.Expr) -> bool:
+    """Whether a relation of a job's tree reads dimensions only."""
+    if isinstance(below, exp.Table):
+        return below.name.startswith(DIMENSION_VIEW)
+    found = [table for table in below.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
+    return all(table.name.startswith(DIMENSION_VIEW) for table in found)
+
+
+def join_keys(tree: exp.Expr, table: exp.Table) -> tuple[str, ...]:
+    """The columns of a table that an equality in the query around it compares with another relation."""
+    for select in selects(tree):
+        for alias, below in relations(select).items():
+            if below is table:
+                return tuple(dict.fromkeys(_compared(select, alias)))
+    return ()
+
+
+def _compared(select: exp.Select, alias: str) -> list[str]:
+    conditions = [join.args["on"] for join in select.args.get("joins") or [] if join.args.get("on") is not None]
+    where = select.args.get("where")
+    if where is not None:
+        conditions.append(where.this)
+    found: list[str] = []
+    for condition in conditions:
+        for part in _conjuncts(condition):
+            if isinstance(part, exp.EQ):
+                found += _key_of(part.this, part.expression, alias) + _key_of(part.expression, part.this, alias)
+    return found
+
+
+def _conjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    if isinstance(condition, exp.And):
+        return [*_conjuncts(condition.this), *_conjuncts(condition.expression)]
+    return [condition]
+
+
+def _key_of(side: exp.Expr, other: exp.Expr, alias: str) -> list[str]:
+    if not isinstance(side, exp.Column) or side.table != alias:
+        return []
+    owners = {column.table for column in other.find_all(exp.Column)}
+    return [side.name] if owners and alias not in owners else []

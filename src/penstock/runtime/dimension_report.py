@@ -1,0 +1,95 @@
+"""What is told of dimensions: in EXPLAIN, and in the system tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.catalog.model import DimensionDefinition, SourceDefinition
+from penstock.options.units import show_size
+from penstock.sql.statements import Name
+from penstock.stores.dimension_pins import pins_file, read_pins
+
+if TYPE_CHECKING:
+    from penstock.plan.logical import LogicalPlan
+    from penstock.runtime.engine import Engine
+
+
+def explain_dimensions(engine: Engine, plan: LogicalPlan) -> list[str]:
+    """How each dimension of a query is joined, where it has rows."""
+    found: list[str] = []
+    for scan in plan.scans():
+        definition = engine.session.catalog.find(Name(scan.relation, quoted=True))
+        versions = engine.home.dimensions.versions(scan.relation)
+        if isinstance(definition, DimensionDefinition | SourceDefinition) and versions:
+            newest = versions[-1]
+            why = engine.dimensions.why_shuffle(definition, newest)
+            how = "broadcast to every task, no shuffle" if why is None else f"shuffle join: {why}"
+            size = f"{newest.rows} rows, {show_size(newest.bytes)}"
+            found.append(f"{scan.relation}: version {newest.number}, {size}; {how}")
+    return list(dict.fromkeys(found))
+
+
+def dimension_rows(engine: Engine) -> list[dict[str, Any]]:
+    """`penstock.dimensions`."""
+    found: list[dict[str, Any]] = []
+    for item in engine.session.catalog:
+        if not isinstance(item, DimensionDefinition | SourceDefinition):
+            continue
+        name = item.name.text
+        versions = engine.home.dimensions.versions(name)
+        if not versions:
+            continue
+        newest = versions[-1]
+        jobs = [job.name for job in engine.all_jobs() if job.spec.looks_up(name)]
+        broadcast = engine.dimensions.why_shuffle(item, newest) is None
+        copies = _executors(engine) if broadcast else 1
+        found.append(
+            {
+                "name": name,
+                "kind": item.kind,
+                "version": newest.number,
+                "rows": newest.rows,
+                "bytes": newest.bytes,
+                "broadcast": broadcast,
+                "copies": copies,
+                "memory_bytes": newest.bytes * copies,
+                "source_reads": engine.dimensions.reads.get(name, 0),
+                "updated_at": newest.created_at_us,
+                "jobs": ", ".join(jobs) or None,
+                "error": engine.dimensions.errors.get(name),
+            }
+        )
+    return found
+
+
+def _executors(engine: Engine) -> int:
+    """How many processes a broadcast is sent to; the driver's own counts where it does the work itself."""
+    if not engine.home.spark_started:
+        return 1
+    context: Any = engine.home.spark().sparkContext
+    processes = int(context._jsc.sc().getExecutorMemoryStatus().size())  # noqa: SLF001 - no public way
+    return max(1, processes if context.master.startswith("local") else processes - 1)
+
+
+def version_rows(engine: Engine) -> list[dict[str, Any]]:
+    """`penstock.dimension_versions`: each version that is kept, once for each job that sees it."""
+    seen: dict[tuple[str, int], list[tuple[str | None, int | None]]] = {}
+    for job in engine.all_jobs():
+        for name, entries in read_pins(pins_file(job.checkpoint)).items():
+            for first, number in entries:
+                seen.setdefault((name, number), []).append((job.name, first))
+    store = engine.home.dimensions
+    return [
+        {
+            "dimension": name,
+            "version": version.number,
+            "job": job,
+            "from_batch": first,
+            "rows": version.rows,
+            "bytes": version.bytes,
+            "created_at": version.created_at_us,
+        }
+        for name in store.names()
+        for version in store.versions(name)
+        for job, first in seen.get((name, version.number), [(None, None)])
+    ]
