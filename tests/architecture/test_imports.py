@@ -33,6 +33,7 @@ ROOTS = {"", "__main__"}
 HEAVY = {"pyspark", "duckdb", "pyarrow"}
 # Spark loads these in processes of its own, by class; here only functions import them.
 WORKERS = {
+    "penstock.connectors.dimension_reader",
     "penstock.connectors.generated_values",
     "penstock.connectors.generator_reader",
     "penstock.connectors.range_reader",
