@@ -10,6 +10,7 @@ from penstock.errors import JobFailed, PenstockError
 if TYPE_CHECKING:
     from penstock.interfaces.changes import Change, Job
     from penstock.interfaces.database import Database, connect
+    from penstock.interfaces.dimension_manager import DimensionBroadcastManager, DimensionStatus
     from penstock.interfaces.result import Result
     from penstock.options.registry import register_connector
     from penstock.runtime.checkpoints import CheckpointCoordinator
@@ -21,6 +22,8 @@ __all__ = [
     "Change",
     "CheckpointCoordinator",
     "Database",
+    "DimensionBroadcastManager",
+    "DimensionStatus",
     "Job",
     "JobFailed",
     "PenstockError",
@@ -39,6 +42,8 @@ _LATER = {
     "Change": "penstock.interfaces.changes",
     "CheckpointCoordinator": "penstock.runtime.checkpoints",
     "Database": "penstock.interfaces.database",
+    "DimensionBroadcastManager": "penstock.interfaces.dimension_manager",
+    "DimensionStatus": "penstock.interfaces.dimension_manager",
     "Job": "penstock.interfaces.changes",
     "Result": "penstock.interfaces.result",
     "WatermarkTracker": "penstock.runtime.watermark_tracker",

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.catalog.model import Definition, InlineSecret, SinkDefinition, SourceDefinition
+from penstock.catalog.model import Definition, DimensionDefinition, InlineSecret, SinkDefinition, SourceDefinition
 from penstock.catalog.secrets import rename_secrets, renamed_options
 from penstock.catalog.text import Created, canonical_text
-from penstock.errors import InternalError
+from penstock.errors import InternalError, UnsupportedError
 from penstock.sql.statements import CreateRelation, CreateSink, Name
 
 
 def renamed_definition(definition: Definition, name: Name) -> Definition:
     """The definition with another name, also in its text and in the names of its own secrets."""
+    if isinstance(definition, DimensionDefinition):
+        raise UnsupportedError(
+            "UNSUPPORTED_STATEMENT",
+            f"dimension {definition.name} is made by no statement and renamed by none",
+            hint="register it under the new name and drop the old one",
+            span=name.span,
+        )
     text = _renamed_text(definition, name) if definition.text else ""
     if isinstance(definition, SourceDefinition | SinkDefinition) and definition.secrets:
         old = definition.name.text

@@ -75,7 +75,7 @@ def conjuncts_of(condition: exp.Expr) -> list[exp.Expr]:
 def plan_join(context: PlanContext, left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp.Expr | None]:
     """The join node and the condition Spark is given."""
     if left.node.bounded and right.node.bounded:
-        static = _looked_up_side(left, right, request)
+        static = _looked_up_side(context, left, right, request)
         strategy: JoinStrategy = "batch" if static is None else "broadcast"
         carrier = left if static == "right" else right
         return (
@@ -88,13 +88,18 @@ def plan_join(context: PlanContext, left: Side, right: Side, request: JoinReques
     return _streams(context, left, right, request)
 
 
-def _looked_up_side(left: Side, right: Side, request: JoinRequest) -> Literal["left", "right"] | None:
-    """The side of two bounded ones that a job joins the other with; None where the join has no such side."""
-    if right.looked_up and not left.looked_up and request.kind in ("inner", "cross", "left", "semi", "anti"):
-        return "right"
+def _looked_up_side(
+    context: PlanContext, left: Side, right: Side, request: JoinRequest
+) -> Literal["left", "right"] | None:
+    """The side of two bounded ones that a job joins the other with; None where the join has no such side.
+
+    Where neither is there for that, a job reads the left one row by row and sees the right one as a whole.
+    """
     if left.looked_up and not right.looked_up and request.kind in ("inner", "cross", "right"):
         return "left"
-    return None
+    if request.kind not in ("inner", "cross", "left", "semi", "anti"):
+        return None
+    return "right" if context.continuous or (right.looked_up and not left.looked_up) else None
 
 
 def _carried(carrier: Side, static: Literal["left", "right"] | None) -> dict[str, object]:

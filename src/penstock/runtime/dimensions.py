@@ -30,7 +30,7 @@ from penstock.spark.dimension_frames import DimensionFrames, JoinMethod
 from penstock.spark.offset_log import latest_batch, planned_batches
 from penstock.sql.statements import Name
 from penstock.stores.dimension_pins import pin, pins_file, read_pins, trim
-from penstock.stores.dimensions import BATCH_ROWS
+from penstock.stores.dimensions import BATCH_ROWS, as_given
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -101,9 +101,24 @@ class Dimensions:
         """The rows of the newest version."""
         return self._store.read(self.definition(name).name.text)
 
-    def version(self, name: str) -> DimensionVersion:
-        """The newest version."""
-        return self._store.latest(self.definition(name).name.text)
+    def given(self, name: str) -> pa.Table:
+        """The same rows in the types in which they were handed over."""
+        known = self.definition(name).name.text
+        return as_given(self._store.read(known), self._store.latest(known))
+
+    def suits(self, name: str, max_bytes: int | None = None) -> bool:
+        """Whether the newest version has at most so many bytes, and not more rows than are broadcast."""
+        version = self._store.latest(self.definition(name).name.text)
+        limit = self._setting("broadcast_max_bytes") if max_bytes is None else max_bytes
+        return version.bytes <= limit and version.rows <= self._setting("broadcast_max_rows")
+
+    def send(self, name: str) -> None:
+        """Tell every job of the newest version, and ask it for one more batch."""
+        known = self.definition(name).name.text
+        self.announce(known)
+        for job in self._engine.all_jobs():
+            if job.spec.looks_up(known) and job.state.active:
+                job.nudge()
 
     def definition(self, name: str) -> DimensionDefinition:
         """The dimension of this name; UNKNOWN_RELATION, WRONG_OBJECT_KIND where there is none."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from penstock.catalog.function_body import read_body
 from penstock.catalog.model import (
-    DimensionDefinition,
     FunctionDefinition,
     MaterializedViewDefinition,
     ObjectKey,
@@ -134,13 +133,6 @@ def _drop(statement: s.Drop, engine: Engine, analysis: Analysis) -> None:
 
 @_run.register(s.Alter)
 def _alter(statement: s.Alter, engine: Engine, analysis: Analysis) -> None:
-    if statement.action == "rename" and isinstance(engine.session.catalog.find(statement.name), DimensionDefinition):
-        raise UnsupportedError(
-            "UNSUPPORTED_STATEMENT",
-            f'dimension "{statement.name}" is made by no statement and renamed by none',
-            hint="register it under the new name and drop the old one",
-            span=statement.name.span,
-        )
     if statement.action == "rename" and statement.name.text in engine.jobs:
         raise UnsupportedError(
             "UNSUPPORTED_STATEMENT",

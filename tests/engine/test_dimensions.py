@@ -1,0 +1,214 @@
+"""Streams joined with dimension tables: results, updates at a batch boundary, plans, limits, restarts (L, G10, G21)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import penstock
+from penstock import DimensionBroadcastManager
+from tests.engine.answers import at, check_change_log, job, ms, read, until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+SECURITIES = pa.table(
+    {
+        "instrumentId": ["AAPL", "MSFT", "PENNY"],
+        "NAME": ["Apple", "Microsoft", "Penny"],
+        "SECTOR": ["Tech", "Tech", "Mining"],
+    }
+)
+STREAM = """
+CREATE STREAM trades (id INT, symbol STRING, price DOUBLE, ts TIMESTAMP, WATERMARK FOR ts AS ts)
+"""
+ENRICHED = """
+CREATE MATERIALIZED VIEW enriched AS
+SELECT t.id, t.symbol, s.NAME AS name FROM trades AS t LEFT JOIN securities AS s ON t.symbol = s.instrumentId
+"""
+WINDOWS = """
+CREATE MATERIALIZED VIEW windows AS
+SELECT t.symbol, s.NAME, s.SECTOR, TUMBLE_START(t.ts, INTERVAL '1' MINUTE) AS w, AVG(t.price) AS avg_price, COUNT(*) AS n
+FROM trades t LEFT JOIN securities s ON t.symbol = s.instrumentId
+GROUP BY t.symbol, s.NAME, s.SECTOR, TUMBLE(t.ts, INTERVAL '1' MINUTE)
+HAVING AVG(t.price) > 100
+"""
+TOTALS = """
+CREATE MATERIALIZED VIEW totals AS
+SELECT s.SECTOR AS sector, COUNT(*) AS n, SUM(t.price) AS total
+FROM trades t JOIN securities FOR SYSTEM_TIME AS OF PROCTIME() AS s ON t.symbol = s.instrumentId GROUP BY s.SECTOR
+"""
+
+
+def put(db: penstock.Database, *rows: tuple[int, str, float, float]) -> None:
+    db.append("trades", [{"id": i, "symbol": s, "price": p, "ts": ms(second)} for i, s, p, second in rows])
+
+
+def plan(db: penstock.Database, query: str) -> str:
+    return "\n".join(row[0] for row in db.sql(f"EXPLAIN PHYSICAL {query}").rows())
+
+
+def started(db: penstock.Database) -> list[tuple[object, ...]]:
+    return db.sql("SELECT name, started_at, restarts FROM penstock.jobs ORDER BY name").rows()
+
+
+def test_updates_take_effect_between_two_batches(opened: Callable[..., penstock.Database]) -> None:
+    """G10, G21, L7, L13, L16, L17, L20, L21: all of a batch sees one version; nothing is restarted, lost or doubled."""
+    db = opened()
+    db.register_dimension("securities", SECURITIES)
+    db.execute(f"{STREAM}; {ENRICHED}; {WINDOWS}; {TOTALS};")
+    put(db, (1, "AAPL", 150, 1), (2, "UNKN", 200, 2), (3, "PENNY", 1, 3), (4, "MSFT", 300, 59))
+    db.settle()
+    assert read(db, "enriched") == [
+        (1, "AAPL", "Apple"),
+        (2, "UNKN", None),
+        (3, "PENNY", "Penny"),
+        (4, "MSFT", "Microsoft"),
+    ]
+    assert read(db, "totals") == [("Mining", 1, 1.0), ("Tech", 2, 450.0)]
+    before = started(db)
+
+    renamed = [{"instrumentId": "AAPL", "NAME": "Apple Inc.", "SECTOR": "Fruit"}]
+    assert db.update_dimension("securities", renamed) == 2
+    put(db, (5, "AAPL", 170, 30), (6, "MSFT", 300, 61), (7, "AAPL", 1, 200))
+    db.settle()
+    put(db, (8, "AAPL", 5, 4))  # its window has closed
+    db.settle()
+    assert read(db, "enriched")[4:] == [
+        (5, "AAPL", "Apple Inc."),
+        (6, "MSFT", None),
+        (7, "AAPL", "Apple Inc."),
+        (8, "AAPL", "Apple Inc."),
+    ]
+    assert read(db, "totals") == [("Fruit", 3, 176.0), ("Mining", 1, 1.0), ("Tech", 2, 450.0)]
+    assert read(db, "windows") == [
+        ("AAPL", "Apple Inc.", "Fruit", at(0), 170.0, 1),
+        ("AAPL", "Apple", "Tech", at(0), 150.0, 1),
+        ("MSFT", None, None, at(60), 300.0, 1),
+        ("MSFT", "Microsoft", "Tech", at(0), 300.0, 1),
+        ("UNKN", None, None, at(0), 200.0, 1),
+    ], "rows keep the version of their batch, and a group below 100 is not there"
+    late = db.sql("SELECT job, row FROM penstock.late_rows").rows()
+    assert [(name, '"id":8' in str(row)) for name, row in late] == [("windows", True)]
+    assert started(db) == before, "no job was started again for it"
+    pins = db.sql("SELECT job, version, from_batch FROM penstock.dimension_versions ORDER BY job, version").rows()
+    for name in ("enriched", "totals", "windows"):
+        first = next(batch for job_name, version, batch in pins if (job_name, version) == (name, 2))
+        assert first is not None
+        assert (name, 1, 0) in pins
+    for change in check_change_log(db, "enriched"):
+        assert change.row is not None
+        first = next(batch for job_name, version, batch in pins if (job_name, version) == ("enriched", 2))
+        assert (change.batch_id >= first) == (change.row["id"] > 4), "from the batch that was told on, and not before"
+    db.close()
+
+    db = opened()
+    put(db, (9, "AAPL", 1, 201))
+    db.settle()
+    assert read(db, "enriched")[-1] == (9, "AAPL", "Apple Inc."), "there again, at its last version"
+    assert read(db, "totals")[0] == ("Fruit", 4, 177.0)
+    status = DimensionBroadcastManager(db).broadcast_table("securities")
+    assert status.version == 2
+    assert set(status.jobs) == {"enriched", "windows", "totals"}
+    with pytest.raises(penstock.PenstockError) as raised:
+        db.execute("DROP TABLE securities")
+    assert raised.value.condition == "DEPENDENT_OBJECTS"
+    db.execute("DROP TABLE securities CASCADE")
+    assert db.jobs() == []
+    assert not (db.path / "dimensions" / "securities").exists()
+
+
+def test_plans_limits_and_keys(db: penstock.Database) -> None:
+    """L8, L9, L12, L14, L18, L19, P3: broadcast without a shuffle; a shuffle join where it is asked for or too large."""
+    query = "SELECT t.id, s.NAME FROM trades t LEFT JOIN {} s ON t.symbol = s.instrumentId"
+    db.execute(STREAM)
+    db.register_dimension("securities", SECURITIES)
+    db.register_dimension("shuffled", SECURITIES, broadcast=False)
+    found = plan(db, query.format("securities"))
+    assert "BroadcastHashJoin" in found
+    below = found[found.index("BroadcastHashJoin") : found.index("BroadcastExchange")]
+    assert "StreamingRelation" in below
+    assert "Exchange hash" not in found
+    assert "BroadcastHashJoin" not in plan(db, query.format("shuffled"))
+    assert "Exchange hashpartitioning" in plan(db, query.format("shuffled"))
+    told = "\n".join(row[0] for row in db.sql(f"EXPLAIN {query.format('securities')}").rows())
+    assert "securities: version 1, 3 rows, " in told
+    assert "broadcast to every task, no shuffle" in told
+    assert "broadcast = False" in "\n".join(row[0] for row in db.sql(f"EXPLAIN {query.format('shuffled')}").rows())
+
+    db.execute("CREATE MATERIALIZED VIEW by_broadcast AS " + query.format("securities"))
+    db.execute("CREATE MATERIALIZED VIEW by_shuffle AS " + query.format("shuffled"))
+    put(db, (1, "AAPL", 1, 1), (2, "UNKN", 1, 2), (3, "PENNY", 1, 3))
+    db.settle()
+    rows = [(1, "Apple"), (2, None), (3, "Penny")]
+    assert read(db, "by_broadcast") == rows
+    assert read(db, "by_shuffle") == rows
+    assert db.sql(
+        "SELECT name, broadcast, memory_bytes = bytes * copies FROM penstock.dimensions ORDER BY name"
+    ).rows() == [
+        ("securities", True, True),
+        ("shuffled", False, True),
+    ]
+    assert not any("shuffle" in notice for notice in db.notices())
+
+    # Over the limit from the next version on: the job goes on from the same batch, with another join.
+    db.execute("SET broadcast_max_rows = 3")
+    twice = pa.concat_tables([SECURITIES, SECURITIES.slice(0, 1)])
+    assert db.update_dimension("securities", twice) == 2
+    assert "BroadcastHashJoin" not in plan(db, query.format("securities"))
+    put(db, (4, "MSFT", 1, 4), (5, "AAPL", 1, 5))
+    db.settle()
+    assert read(db, "by_broadcast") == [*rows, (4, "Microsoft"), (5, "Apple"), (5, "Apple")]
+    notices = db.notices()
+    assert any("4 rows are over broadcast_max_rows (3)" in notice for notice in notices), notices
+    assert any("1 key stands in more than one row (instrumentId)" in notice for notice in notices), notices
+    check_change_log(db, "by_broadcast")
+
+    # Queries that nobody keeps, and rows that are only tested.
+    db.execute("RESET broadcast_max_rows")
+    semi = "SELECT t.id FROM trades t LEFT {} JOIN shuffled s ON t.symbol = s.instrumentId"
+    assert sorted(db.select_once(semi.format("SEMI")).rows()) == [(1,), (3,), (4,), (5,)]
+    assert db.select_once(semi.format("ANTI")).rows() == [(2,)]
+    db.execute(
+        "CREATE TABLE ended (n BIGINT) WITH (connector = 'datagen', number_of_rows = 3, 'fields.n.kind' = 'sequence', 'fields.n.start' = '1', 'fields.n.end' = '3')"
+    )
+    db.register_dimension("words", [{"n": 2, "word": "two"}])
+    db.execute("CREATE MATERIALIZED VIEW named AS SELECT e.n, w.word FROM ended e LEFT JOIN words w ON w.n = e.n")
+    until(lambda: job(db, "named").state == "stopped")
+    assert read(db, "named") == [(1, None), (2, "two"), (3, None)]
+
+
+def test_a_table_over_a_file_is_read_again(db: penstock.Database, tmp_path: Path) -> None:
+    """L10, L13, L18: read once for each version; a file that cannot be used leaves the version there is in force."""
+    path = tmp_path / "names.csv"
+    path.write_text("id,name\nA,one\nB,two\n")
+    db.execute(STREAM)
+    db.execute(
+        "CREATE TABLE names (id STRING PRIMARY KEY, name STRING) WITH "
+        f"(connector = 'file', path = '{path}', format = 'csv', 'csv.header' = 'true', refresh = '1 second')"
+    )
+    db.execute(
+        "CREATE MATERIALIZED VIEW named AS SELECT t.id, n.name FROM trades t LEFT JOIN names n ON t.symbol = n.id"
+    )
+    put(db, (1, "A", 1, 1), (2, "C", 1, 2))
+    db.settle()
+    assert read(db, "named") == [(1, "one"), (2, None)]
+
+    def dimension() -> tuple[object, ...]:
+        return db.sql("SELECT version, rows, source_reads, error FROM penstock.dimensions").rows()[0]
+
+    until(lambda: int(str(dimension()[2])) >= 3)
+    assert dimension()[:2] == (1, 2), "what has not changed is no new version"
+    path.write_text("id,name\nA,uno\nC,three\nC,four\n")
+    until(lambda: dimension()[3] is not None)
+    assert "more than one row (id)" in str(dimension()[3])
+    assert dimension()[0] == 1
+    path.write_text("id,name\nA,uno\nC,three\n")
+    until(lambda: dimension()[0] == 2)
+    assert dimension()[3] is None
+    put(db, (3, "A", 1, 3), (4, "C", 1, 4))
+    db.settle()
+    assert read(db, "named") == [(1, "one"), (2, None), (3, "uno"), (4, "three")]
+    assert job(db, "named").restarts == 0

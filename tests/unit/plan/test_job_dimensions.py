@@ -1,0 +1,156 @@
+"""Jobs that join a stream with dimensions: which relations are looked up, by which keys, and what is refused (L7-L9)."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.catalog.dimensions import define_dimension
+from penstock.catalog.model import ColumnDefinition
+from penstock.errors import NotYetError
+from penstock.plan.analyze import analyze
+from penstock.plan.job_plan import JobPlan, plan_job
+from penstock.plan.logical import LogicalPlan
+from penstock.plan.nodes import Join
+from penstock.plan.session import Session
+from penstock.sql.script import parse_script, parse_statement
+from penstock.sql.statements import Name
+from penstock.types import STRING
+
+SETUP = """
+CREATE STREAM trades (symbol STRING, price DOUBLE, side STRING, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+CREATE TABLE ended (symbol STRING, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (connector = 'datagen', number_of_rows = 9);
+CREATE TABLE names (id STRING, name STRING, country STRING) WITH (connector = 'file', path = '/data/names', format = 'csv');
+CREATE TABLE sides (id STRING PRIMARY KEY, label STRING)
+  WITH (connector = 'file', path = '/data/sides', format = 'csv', refresh = '1 minute');
+"""
+COLUMNS = tuple(ColumnDefinition(name, STRING) for name in ("instrumentId", "NAME", "SECTOR"))
+
+
+def planned(sql: str) -> LogicalPlan:
+    session = Session()
+    for parsed in parse_script(SETUP):
+        assert parsed.statement is not None
+        session = analyze(parsed.statement, session).session
+    catalog, _ = session.catalog.put(define_dimension(Name("securities"), COLUMNS))
+    plan = analyze(parse_statement(sql), session.with_catalog(catalog)).plan
+    assert plan is not None
+    return plan
+
+
+def job(sql: str) -> JobPlan:
+    return plan_job(planned(sql))
+
+
+def flat(text: str | None) -> str:
+    assert text is not None
+    return " ".join(text.split())
+
+
+def test_a_dimension_is_no_scan() -> None:
+    """The stream is read row by row, the dimension as a whole; only the columns that are needed (L8, L16, L17)."""
+    found = job("SELECT t.price, s.name AS n FROM trades t LEFT JOIN securities s ON t.symbol = s.instrumentId")
+    assert [(scan.relation, scan.columns) for scan in found.scans] == [("trades", ("symbol", "price"))]
+    (dimension,) = found.dimensions
+    assert (dimension.id, dimension.relation, dimension.view) == ("securities", "securities", "__dimension_0")
+    assert dimension.columns == ("instrumentId", "NAME")
+    assert dimension.keys == ("instrumentId",)
+    assert "LEFT JOIN `__dimension_0` AS `s` ON `t`.`symbol` = `s`.`instrumentId`" in flat(found.core)
+    assert found.kind == "append"
+
+
+@pytest.mark.parametrize(
+    ("sql", "keys"),
+    [
+        ("SELECT t.price FROM trades t JOIN securities s ON t.symbol = s.instrumentId", ["instrumentId"]),
+        ("SELECT t.price FROM securities s JOIN trades t ON upper(t.symbol) = s.instrumentId", ["instrumentId"]),
+        ("SELECT t.price FROM securities s RIGHT JOIN trades t ON t.symbol = s.instrumentId", ["instrumentId"]),
+        ("SELECT t.price FROM trades t LEFT SEMI JOIN securities s ON t.symbol = s.instrumentId", ["instrumentId"]),
+        ("SELECT t.price FROM trades t LEFT ANTI JOIN securities s ON t.symbol = s.instrumentId", ["instrumentId"]),
+        ("SELECT t.price FROM trades t, securities s WHERE t.symbol = s.instrumentId", ["instrumentId"]),
+        ("SELECT t.price FROM trades t JOIN securities s ON t.symbol = s.NAME AND t.side = s.SECTOR", ["NAME", "SECTOR"]),
+        ("SELECT t.price FROM trades t JOIN securities s ON t.symbol = s.NAME AND s.SECTOR = 'Tech'", ["NAME"]),
+        ("SELECT t.price FROM trades t JOIN securities s ON t.symbol LIKE s.NAME", []),
+        ("SELECT t.price FROM trades t JOIN securities FOR SYSTEM_TIME AS OF PROCTIME() AS s ON t.symbol = s.NAME", ["NAME"]),
+        ("SELECT t.price FROM trades t JOIN (SELECT NAME AS n FROM securities WHERE SECTOR = 'x') AS s ON t.symbol = s.n", []),
+    ],
+)  # fmt: skip
+def test_kinds_of_joins(sql: str, keys: list[str]) -> None:
+    found = job(sql)
+    assert [scan.relation for scan in found.scans] == ["trades"]
+    assert [dimension.relation for dimension in found.dimensions] == ["securities"]
+    assert list(found.dimensions[0].keys) == keys
+
+
+def test_several_dimensions_and_one_twice() -> None:
+    found = job(
+        "SELECT t.price, a.NAME, b.NAME AS other, n.name, v.x FROM trades t JOIN securities a ON t.symbol = a.instrumentId "
+        "LEFT JOIN securities b ON t.side = b.instrumentId LEFT JOIN names n ON n.id = t.symbol "
+        "JOIN (VALUES ('buy', 1)) AS v(side, x) ON v.side = t.side"
+    )
+    assert [dimension.id for dimension in found.dimensions] == ["securities", "securities#2", "names"]
+    assert [scan.id for scan in found.scans] == ["trades"]
+
+
+def test_windows_over_joined_rows() -> None:
+    """G10: the event time is the stream's; late rows are found below the join, without the dimension."""
+    found = job(
+        "SELECT t.symbol, s.NAME, s.SECTOR, COUNT(*) AS n FROM trades t LEFT JOIN securities s ON t.symbol = s.instrumentId "
+        "GROUP BY t.symbol, s.NAME, s.SECTOR, TUMBLE(t.ts, INTERVAL '1' MINUTE) HAVING AVG(t.price) > 100"
+    )
+    assert found.uses_event_time
+    assert found.scans[0].event_time is not None
+    assert "`t`.`__source`" in flat(found.late)
+    assert "`s`.`__source`" not in flat(found.late)
+    assert "`__dimension_0` AS `s`" in flat(found.late)
+
+
+def test_running_aggregate_over_joined_rows() -> None:
+    found = job(
+        "SELECT s.SECTOR, SUM(t.price) AS p FROM trades t JOIN securities s ON t.symbol = s.instrumentId GROUP BY s.SECTOR"
+    )
+    assert found.kind == "merge"
+    assert "`__dimension_0`" in flat(found.core)
+
+
+def test_state_knows_the_join() -> None:
+    """Another join condition is another query, and must not go on with the state of this one."""
+    text = "SELECT t.side, SUM(t.price) AS p FROM trades t JOIN securities s ON t.symbol = s.{} GROUP BY t.side"
+    assert job(text.format("NAME")).fingerprint != job(text.format("SECTOR")).fingerprint
+    left = text.replace("JOIN", "LEFT JOIN").format("NAME")
+    assert job(text.format("NAME")).fingerprint != job(left).fingerprint
+
+
+def test_a_bounded_stream_beside_a_dimension() -> None:
+    """Both end; the one that is there to be looked up is the dimension, and time is that of the other one."""
+    for sql in (
+        "ended e LEFT JOIN securities s ON e.symbol = s.instrumentId",
+        "sides s JOIN ended e ON e.symbol = s.id",
+    ):
+        window = "TUMBLE(e.ts, INTERVAL '1' MINUTE)"
+        found = job(f"SELECT e.symbol, COUNT(*) AS n FROM {sql} GROUP BY e.symbol, {window}")
+        assert [scan.relation for scan in found.scans] == ["ended"]
+        assert len(found.dimensions) == 1
+        assert found.uses_event_time
+    found = job(
+        "CREATE MATERIALIZED VIEW v AS SELECT e.symbol, n.name FROM ended e LEFT JOIN names n ON e.symbol = n.id"
+    )
+    assert ([scan.relation for scan in found.scans], found.dimensions[0].relation) == (["ended"], "names")
+    batch = planned("SELECT e.symbol FROM ended e FULL JOIN securities s ON e.symbol = s.instrumentId")
+    assert [node.strategy for node in batch.nodes() if isinstance(node, Join)] == ["batch"], "a query that ends may"
+
+
+@pytest.mark.parametrize(
+    ("sql", "word"),
+    [
+        ("SELECT NAME FROM securities", "dimension"),
+        ("SELECT a.NAME FROM securities a JOIN securities b ON a.NAME = b.SECTOR", "join"),
+        ("SELECT t.price FROM trades t JOIN (SELECT DISTINCT NAME FROM securities) s ON s.NAME = t.symbol", "Deduplicate"),
+        ("SELECT e.symbol FROM ended e JOIN names n ON e.symbol = n.id", "join"),
+        ("SELECT e.symbol FROM ended e JOIN sides s ON e.symbol = s.id UNION ALL SELECT id FROM sides", "as a stream"),
+    ],
+)  # fmt: skip
+def test_refused(sql: str, word: str) -> None:
+    with pytest.raises(NotYetError) as raised:
+        job(sql)
+    assert word in raised.value.message
+    assert raised.value.hint
