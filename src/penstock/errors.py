@@ -232,6 +232,8 @@ CONDITIONS: dict[str, Condition] = _table(
     ("TOPIC_DAMAGED", "58030", "the files of an embedded topic cannot be read"),
     ("TOPIC_MISMATCH", "42P16", "an embedded topic holds other columns than the relation declares"),
     ("SOURCE_DATA_LOST", "58030", "rows that a job has not read yet are gone"),
+    ("FILE_NOT_FOUND", "58P01", "there is no file or directory of this name"),
+    ("PATH_NOT_ALLOWED", "42501", "a path lies outside the directories that may be used"),
     ("SPARK_FAILED", "58000", "Spark could not start or run the query"),
     ("STORAGE_FULL", "53100", "there is no space left to write to"),
     # the installation, and ourselves

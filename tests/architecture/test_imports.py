@@ -34,6 +34,7 @@ HEAVY = {"pyspark", "duckdb", "pyarrow"}
 # Spark loads these in processes of its own, by class; here only functions import them.
 WORKERS = {
     "penstock.connectors.dimension_reader",
+    "penstock.connectors.file_reader",
     "penstock.connectors.generated_values",
     "penstock.connectors.generator_reader",
     "penstock.connectors.range_reader",

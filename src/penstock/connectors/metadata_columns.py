@@ -18,6 +18,10 @@ _HIDDEN: Final = {
     "timestamp": "__timestamp",
     "key": "__key",
     "headers": "__headers",
+    "file.path": "__file_path",
+    "file.name": "__file_name",
+    "file.size": "__file_size",
+    "file.modification-time": "__file_time",
 }
 ALWAYS: Final = ("__partition", "__offset")
 # What the raw format shows of a record besides its value.
@@ -31,7 +35,7 @@ def hidden_columns(definition: SourceDefinition) -> tuple[str, ...]:
         needed.add("__headers")
     if definition.options.format == "raw":
         needed |= set(_RAW)
-    return (*ALWAYS, *(name for name in ("__timestamp", "__key", "__headers") if name in needed))
+    return (*ALWAYS, *(name for name in dict.fromkeys(_HIDDEN.values()) if name in needed and name not in ALWAYS))
 
 
 def with_metadata(frame: DataFrame, definition: SourceDefinition, columns: Collection[str]) -> DataFrame:
@@ -66,7 +70,7 @@ def _metadata(column: ColumnDefinition, definition: SourceDefinition) -> Column:
     if key == "leader-epoch":
         return f.lit(None).cast(wanted)
     value = f.col(_HIDDEN[str(key)])
-    if key == "timestamp" and column.type.name == "BIGINT":
+    if key in ("timestamp", "file.modification-time") and column.type.name == "BIGINT":
         return f.unix_millis(value)
     if key == "headers" and column.type.name == "MAP":
         return f.map_from_entries(_last_of_each(value)).cast(wanted)

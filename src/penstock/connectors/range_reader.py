@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import pyarrow as pa  # noqa: TID253  loaded by Spark's processes, never at start-up
 from pyspark.sql.datasource import (  # noqa: TID253
@@ -58,6 +58,14 @@ class NumberedRows(Protocol):
 
     def read(self, rows: Range, end: Offset, batch_size: int) -> Iterator[pa.RecordBatch]:
         """The rows of a range that a batch up to `end` reads."""
+
+
+@runtime_checkable
+class Divisible(Protocol):
+    """Rows of which several readers can read one range, each a part of it."""
+
+    def divide(self, rows: Range, tasks: int) -> Sequence[Range]:
+        """The range in parts, in order: about as many as there are readers."""
 
 
 @frozen
@@ -110,7 +118,7 @@ class RangeStreamReader(_Base):
             self._handed_over = list(self._batches(task))
             # Should Spark lose the block, a worker reads the same task.
             return [InputPartition(task)]
-        return [InputPartition(Task(task, upto)) for task in spread(ranges, self.reading.max_tasks)]
+        return [InputPartition(Task(task, upto)) for task in dealt(self.rows, ranges, self.reading.max_tasks)]
 
     def getCache(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[pa.RecordBatch] | None:  # noqa: N802
         """The rows that go back with the answer to `partitions`, None where workers read them."""
@@ -144,7 +152,7 @@ class RangeBatchReader(DataSourceReader):
         start = (
             read_offset(self.scan.start) if self.scan.start is not None else first_offset(self.rows, self.scan.reading)
         )
-        tasks = spread(ranges_between(start, end), self.scan.reading.max_tasks)
+        tasks = dealt(self.rows, ranges_between(start, end), self.scan.reading.max_tasks)
         return [InputPartition(Task(task, end)) for task in tasks or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -174,6 +182,13 @@ class RangeDataSource(DataSource):
 def first_offset(rows: NumberedRows, reading: Reading) -> Offset:
     """Where a reader begins that has read nothing."""
     return Offset(0, rows.oldest() if reading.first is None else reading.first)
+
+
+def dealt(rows: NumberedRows, ranges: Sequence[Range], tasks: int) -> list[tuple[Range, ...]]:
+    """What each reader of a batch reads."""
+    if isinstance(rows, Divisible):
+        return [(part,) for one in ranges for part in rows.divide(one, tasks)]
+    return spread(ranges, tasks)
 
 
 def batches_of(rows: NumberedRows, task: Task, batch_size: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

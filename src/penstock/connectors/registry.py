@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.blackhole import BlackholeSink
 from penstock.connectors.console import ConsoleSink
+from penstock.connectors.file_source import FileSource
 from penstock.connectors.generator import GeneratorSource
 from penstock.connectors.topic import TopicSource
 from penstock.connectors.topic_sink import TopicSink
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
     from penstock.connectors.source import Source
 
 _GENERATOR: Final = GeneratorSource()
-_SOURCES: Final[dict[str, Source]] = {"topic": TopicSource(), "datagen": _GENERATOR, "impulse": _GENERATOR}
+_SOURCES: Final[dict[str, Source]] = {
+    "topic": TopicSource(),
+    "file": FileSource(),
+    "datagen": _GENERATOR,
+    "impulse": _GENERATOR,
+}
 _SINKS: Final[dict[str, Sink]] = {"topic": TopicSink(), "console": ConsoleSink(), "blackhole": BlackholeSink()}
 
 

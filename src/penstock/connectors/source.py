@@ -25,6 +25,8 @@ class ScanRequest:
     wait_ms: how long a question for new rows may wait for some. It saves work while nothing happens, and holds up the
         other scans of the job, so it is for jobs with one scan.
     nudges: a file that grows by a byte each time the job wants one more batch, with or without rows.
+    keep: a directory of the job's own, for what a source has to know again after a restart; None for a query that ends.
+    roots: where files may lie; None: anywhere.
     """
 
     id: str
@@ -37,6 +39,8 @@ class ScanRequest:
     first: Mapping[int, int] | None = field(default=None, hash=False)
     wait_ms: int = 0
     nudges: Path | None = None
+    keep: Path | None = None
+    roots: tuple[str, ...] | None = None
 
 
 class Source(Protocol):

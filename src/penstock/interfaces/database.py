@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -54,6 +55,8 @@ def connect(path: str | Path = DEFAULT_PATH, **settings: object) -> Database:
 def _option(value: object) -> s.OptionValue:
     if isinstance(value, timedelta):
         return s.OptionValue("interval", Secret(str(value // timedelta(microseconds=1))))
+    if isinstance(value, list | tuple):  # of paths
+        return s.OptionValue("text", Secret(os.pathsep.join(map(str, value))))
     if isinstance(value, bool):
         return s.OptionValue("boolean", Secret(str(value).lower()))
     if isinstance(value, int | float):

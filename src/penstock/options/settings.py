@@ -118,6 +118,11 @@ OWN_SETTINGS: Final = (
         "driver_memory", Size(), "the heap of the Spark driver", default=2 * 1024**3, aliases=("spark.driver.memory",)
     ),
     OptionSpec(
+        "allowed_paths",
+        Text(name="paths"),
+        "the directories that file relations may use, separated as in PATH; given to `connect` only, anywhere when not",
+    ),
+    OptionSpec(
         "time_zone",
         Choice(("UTC",), {"Etc/UTC": "UTC", "Z": "UTC", "GMT": "UTC"}),
         "sessions run in UTC",
@@ -125,6 +130,9 @@ OWN_SETTINGS: Final = (
         aliases=("timezone", "table.local-time-zone"),
     ),
 )
+
+# What guards the machine is not for those who are guarded against.
+CONNECT_ONLY: Final = frozenset({"allowed_paths"})
 
 SETTINGS: Final = (*OWN_SETTINGS, *IDLE_SETTINGS)
 

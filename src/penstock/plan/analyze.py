@@ -20,7 +20,7 @@ from penstock.catalog.model import (
     ViewDefinition,
 )
 from penstock.catalog.text import canonical_text
-from penstock.errors import InternalError, NotYetError, PenstockError, ResolutionError
+from penstock.errors import InternalError, NotYetError, OptionError, PenstockError, ResolutionError
 from penstock.frozen import frozen
 from penstock.options import (
     option_slot,
@@ -30,6 +30,7 @@ from penstock.options import (
     setting_key,
     setting_notice,
 )
+from penstock.options.settings import CONNECT_ONLY
 from penstock.plan.computed import check_computed
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.queries import OutputKind, cannot_update, check_sink, plan_output
@@ -419,6 +420,13 @@ def _advance(statement: s.AdvanceWatermark, session: Session) -> Analysis:
 @_analyze.register
 def _set(statement: s.SetSetting, session: Session) -> Analysis:
     key, value = resolve_setting(statement.key, statement.value, statement.key_span, statement.value_span)
+    if key in CONNECT_ONLY:
+        raise OptionError(
+            "INVALID_SETTING",
+            f"setting {key} cannot be changed by a statement",
+            hint=f"give it when the database is opened: connect({key} = …)",
+            span=statement.key_span,
+        )
     notice = setting_notice(key)
     return Analysis(session.with_setting(key, value), notices=(notice,) if notice else ())
 

@@ -23,6 +23,7 @@ from penstock.catalog.model import (
     SourceDefinition,
 )
 from penstock.clock import SystemClock
+from penstock.connectors.file_plan import check_place
 from penstock.connectors.registry import sink_of, source_of
 from penstock.connectors.source import ScanRequest
 from penstock.errors import NotYetError, PenstockError, ResolutionError, RuntimeFailure
@@ -219,6 +220,9 @@ class Engine:
         """Make a session that a statement led to the one in force, on disk first."""
         changes = changes_between(self.session.catalog, session.catalog, self._setting_texts())
         if changes:
+            for change in changes:
+                if isinstance(change, PutObject):
+                    check_place(change.definition, self.home.roots)
             hit("catalog.before_write")
             self.home.catalog.apply(changes)
             hit("catalog.after_write")
@@ -359,6 +363,7 @@ class Engine:
             dimensions=self.dimensions.of_job(job.spec, job.checkpoint),
             on_done=job.batch_done,
             on_end=lambda run: self.run_ended(job, run),
+            roots=self.home.roots,
         )
 
     def _target(self, spec: JobSpec, types: Mapping[str, SqlType]) -> Target:

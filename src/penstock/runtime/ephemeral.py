@@ -132,6 +132,7 @@ class EphemeralQuery:
             dimensions=self._engine.dimensions.of_job(job.spec, job.checkpoint),
             on_done=job.batch_done,
             on_end=lambda run: self._engine.run_ended(job, run),
+            roots=self._engine.home.roots,
         )
 
     def _put(self, rows: pa.Table) -> None:

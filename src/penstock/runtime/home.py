@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -47,6 +48,12 @@ class Home:
     def ephemeral(self) -> Path:
         """Where queries that nobody keeps put their checkpoints."""
         return self.path / "ephemeral"
+
+    @property
+    def roots(self) -> tuple[str, ...] | None:
+        """The directories that files may lie in; None: anywhere."""
+        allowed = self._settings.get("allowed_paths")
+        return tuple(filter(None, allowed.split(os.pathsep))) if isinstance(allowed, str) else None
 
     def checkpoint(self, job: str) -> Path:
         """Where Spark keeps the progress and the state of a job."""

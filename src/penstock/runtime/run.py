@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.registry import source_of
-from penstock.errors import PenstockError, RuntimeFailure
+from penstock.errors import CONDITIONS, PenstockError, RuntimeFailure
 from penstock.runtime.batches import BatchCallback
 from penstock.runtime.rereads import Rereads
 from penstock.spark.function_call import FAILED
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 _STOP_SECONDS: Final = 120.0
 _FUNCTION: Final = re.compile(rf"\[{FAILED}\] (function .*)")  # what a worker says when a function of the user fails
+_OWN_ERROR: Final = re.compile(
+    r"penstock\.errors\.\w+: \[(?P<condition>[A-Z_]+)\] (?P<message>.+?)(?:; hint: (?P<hint>.+))?$", re.MULTILINE
+)
 
 
 class Run:
@@ -195,6 +198,9 @@ def as_failure(job: str, error: BaseException) -> PenstockError:
             hint="mend the function, or create it WITH (on_error = 'null') to go on with NULL for such rows",
             detail=text,
         )
+    own = _OWN_ERROR.search(text)
+    if own is not None and own["condition"] in CONDITIONS:  # one of ours, raised in a process of Spark's
+        return RuntimeFailure(own["condition"], own["message"], hint=own["hint"], detail=text)
     first = text.splitlines()[0] if text else type(error).__name__
     return RuntimeFailure(
         "SPARK_FAILED",

@@ -58,8 +58,9 @@ def make_run(
     dimensions: Sequence[DimensionFrames],
     on_done: Callable[[BatchDone], None],
     on_end: Callable[[Run], None],
+    roots: tuple[str, ...] | None = None,
 ) -> Run:
-    """A run that is ready to start. `first` are the pinned start positions, by scan."""
+    """A run that is ready to start. `first` are the pinned start positions, by scan; `roots` where files may lie."""
     check_checkpoint(checkpoint)
     own = spark.newSession()
     own.conf.set(_PROVIDER, _PROVIDERS[spec.options.state_backend])
@@ -69,7 +70,15 @@ def make_run(
     nudges = nudge_file(checkpoint)
     nudges.parent.mkdir(parents=True, exist_ok=True)
     nudges.unlink(missing_ok=True)
-    scans = scans_of(spec, state_path=state_path, run_number=run_number, first=first, nudges=nudges)
+    scans = scans_of(
+        spec,
+        state_path=state_path,
+        run_number=run_number,
+        first=first,
+        nudges=nudges,
+        keep=checkpoint.parent,
+        roots=roots,
+    )
     types = _found_types(spec, own, scans, dimensions)
     if spec.view is not None:
         store.create_view(_view_spec(spec, types))
@@ -112,44 +121,37 @@ def scans_of(
     run_number: int,
     first: dict[str, dict[int, int]],
     nudges: Path | None = None,
+    keep: Path | None = None,
+    roots: tuple[str, ...] | None = None,
 ) -> list[CheckedScan]:
-    """The scans of a job, for one of its runs."""
-    return [
-        _scan(spec, place, state_path=state_path, run_number=run_number, first=first, nudges=nudges)
-        for place in range(len(spec.plan.scans))
-    ]
-
-
-def _scan(
-    spec: JobSpec,
-    place: int,
-    *,
-    state_path: Path,
-    run_number: int,
-    first: dict[str, dict[int, int]],
-    nudges: Path | None,
-) -> CheckedScan:
-    scan, definition = spec.plan.scans[place], spec.sources[place]
-    request = ScanRequest(
-        id=scan.id,
-        definition=definition,
-        columns=columns_to_read(definition, scan),
-        state_path=state_path,
-        run=run_number,
-        job=spec.name,
-        max_rows_per_batch=spec.options.max_rows_per_batch,
-        first=first.get(scan.id),
-        nudges=nudges if place == 0 else None,
-        wait_ms=_WAIT_MS if len(spec.plan.scans) == 1 else 0,
-    )
-    return CheckedScan(
-        scan=scan,
-        definition=definition,
-        session=spec.session,
-        request=request,
-        partitions=source_of(definition.options.connector).partitions(request),
-        uses_event_time=spec.plan.uses_event_time,
-    )
+    """The scans of a job, for one of its runs; without `keep` to look at only, as EXPLAIN does."""
+    found: list[CheckedScan] = []
+    for place, (scan, definition) in enumerate(zip(spec.plan.scans, spec.sources, strict=True)):
+        request = ScanRequest(
+            id=scan.id,
+            definition=definition,
+            columns=columns_to_read(definition, scan),
+            state_path=state_path,
+            run=run_number,
+            job=spec.name,
+            max_rows_per_batch=spec.options.max_rows_per_batch,
+            first=first.get(scan.id),
+            nudges=nudges if place == 0 else None,
+            wait_ms=_WAIT_MS if len(spec.plan.scans) == 1 else 0,
+            keep=keep,
+            roots=roots,
+        )
+        found.append(
+            CheckedScan(
+                scan=scan,
+                definition=definition,
+                session=spec.session,
+                request=request,
+                partitions=source_of(definition.options.connector).partitions(request),
+                uses_event_time=spec.plan.uses_event_time,
+            )
+        )
+    return found
 
 
 def _tracker(spec: JobSpec, scans: Sequence[CheckedScan], store: ViewStore, clock: Clock) -> EventTimeTracker:

@@ -85,7 +85,7 @@ class CheckedScan:
         from pyspark.sql import functions as f
 
         frame = self._again(spark, start, end, batch_time_ms)
-        if self.definition.options.format is not None:
+        if not self._typed:
             frame = self._declared(frame, self._all_columns())  # it is judged, now the whole row is read
         source = f.struct(
             f.lit(self.scan.id).alias("scan"),
@@ -131,7 +131,7 @@ class CheckedScan:
         from pyspark.sql import functions as f
 
         # Bytes are judged by the columns that the stream reads, and no others: what it took cannot be bad here.
-        names = self._all_columns() if self.definition.options.format is None else self.scan.columns
+        names = self._all_columns() if self._typed else self.scan.columns
         raw = source_of(self._connector).between(spark, self.request, start, end)
         return self._judged(self._declared(raw, names), f.timestamp_millis(f.lit(batch_time_ms)))
 

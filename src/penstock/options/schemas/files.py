@@ -140,6 +140,7 @@ FILE: Final = ConnectorSpec(
     default_format="json",
     bounded=_ends,
     check=_check,
+    available=True,
 )
 
 DELTA: Final = ConnectorSpec(

@@ -308,6 +308,7 @@ PROTOBUF: Final = FormatSpec(
 )
 PARQUET: Final = FormatSpec(
     name="parquet",
+    available=True,
     summary="Parquet files",
     options=(
         OptionSpec(
