@@ -318,7 +318,47 @@ def cascades(draw: st.DrawFn) -> Query:
     )
 
 
-SHAPES: Final = (projections, running, tumbling, hopping, sessions, unions, inlined, cascades)
+@st.composite
+def functions(draw: st.DrawFn) -> Query:
+    """Functions of the user, over arrays and over values, and an aggregate, in rows or in a window."""
+    plus, where, size = draw(numbers), draw(predicates()), draw(st.sampled_from([2, 10]))
+    before = f"""
+        CREATE FUNCTION shifted(v BIGINT) RETURNS BIGINT WITH (takes = 'arrow') AS $$
+        def shifted(v):
+            import pyarrow.compute as pc
+            return pc.add(v, {plus})
+        $$;
+        CREATE FUNCTION named(k STRING, v BIGINT) RETURNS STRING AS $$
+        def named(k, v):
+            return None if v is None else f"{{k}}:{{v}}"
+        $$;
+        CREATE AGGREGATE spread(v BIGINT) RETURNS BIGINT AS $$
+        def spread(v):
+            known = [value for value in v if value is not None]
+            return max(known) - min(known) if known else None
+        $$"""
+    theirs = "CASE WHEN v IS NOT NULL THEN COALESCE(k, 'None') || ':' || v END"
+    if draw(st.booleans()):
+        return Query(
+            f"SELECT id, shifted(v) AS a, named(k, v) AS b FROM s WHERE {where} AND shifted(v) > 0",
+            f"SELECT id, v + {plus}, {theirs} FROM given WHERE {where} AND v + {plus} > 0",
+            before=before,
+        )
+    window = f"ts, {_interval(size)}"
+    return Query(
+        f"SELECT TUMBLE_START({window}) AS s, TUMBLE_END({window}) AS e, named(k, v) AS name, spread(g) AS sp, "
+        f"spread(shifted(id)) FILTER (WHERE {where}) AS f, shifted(COUNT(*)) AS n FROM s "
+        f"GROUP BY named(k, v), TUMBLE({window})",
+        f"SELECT ts // {size * SECOND} * {size * SECOND} AS ws, ws + {size * SECOND}, {theirs} AS name, "
+        f"max(g) - min(g), max(id) FILTER (WHERE {where}) - min(id) FILTER (WHERE {where}), count(*) + {plus} "
+        f"FROM given GROUP BY name, ws",
+        closes=True,
+        end=1,
+        before=before,
+    )
+
+
+SHAPES: Final = (projections, running, tumbling, hopping, sessions, unions, inlined, cascades, functions)
 
 
 @st.composite

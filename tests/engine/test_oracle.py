@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ EXAMPLES = int(os.environ.get("PENSTOCK_ORACLE_EXAMPLES", "3"))
 def test_streamed_is_batch(
     tmp_path_factory: pytest.TempPathFactory, chosen: tuple[Query, ...], workload: Workload
 ) -> None:
-    """ORACLE, D1 to D13, E6, E11, E14, E23, G1 to G4, G7, G18: also what is shown in between is what has closed by then."""
+    """ORACLE, O4, Q1, Q7, D1 to D13, E6, E11, E14, E23, G1 to G4, G7, G18: also what is shown in between is what has closed by then."""
     views = {f"v{place}": query for place, query in enumerate(chosen)}
     for view, query in views.items():
         note(f"{view}: {query.before}; {query.sql}")
@@ -61,6 +62,32 @@ def test_streamed_is_batch(
         assert db.sql("SELECT COUNT(*) FROM penstock.late_rows").rows() == [(0,)]
         for view, query in views.items():
             check_change_log(db, view, query.key)
+    check_batch(tmp_path_factory.mktemp("batch"), chosen, workload.rows())
+
+
+def check_batch(path: Path, chosen: Sequence[Query], rows: Sequence[Row]) -> None:
+    """O4, O6: the same text as a batch query over a table of the same rows has the answer that was streamed."""
+    import pyarrow as pa
+
+    times = pa.timestamp("us", tz="UTC")
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("k", pa.string()),
+            ("g", pa.int32()),
+            ("v", pa.int64()),
+            ("x", pa.float64()),
+            ("ts", times),
+        ]
+    )
+    with penstock.connect(path, parallelism=2, driver_memory="1g") as db:
+        for query in chosen:
+            used = [row for row in rows if row.usable_time or not query.closes]
+            db.register_table("s", pa.Table.from_pylist([row.appended() for row in used], schema=schema))
+            db.execute(query.before)
+            have = Counter(map(plain, db.sql(query.sql).rows()))
+            want = Counter(map(plain, batch_answer(query.batch, used)))
+            assert have == want, f"batch: {query.sql}\nmissing {want - have}\nnot expected {have - want}"
 
 
 def check(db: penstock.Database, views: dict[str, Query], appends: Sequence[Append], partitions: int | None) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from penstock.errors import InternalError, NotYetError, PenstockError, ResolutionError, UnsupportedError
+from penstock.errors import InternalError, PenstockError, ResolutionError, UnsupportedError
 from penstock.interfaces.catalog_answers import catalog_answer, columns_table, explain, options_table
 from penstock.interfaces.changes import Change, Job
 from penstock.interfaces.result import Result
@@ -307,8 +307,12 @@ class Database:
         return CheckpointCoordinator(interval_seconds, backend=JobCheckpoints(self._engine, found))
 
     def register_table(self, name: str, data: object) -> None:
-        """Not there yet: batch tables come with the batch interface."""
-        raise NotYetError("STATEMENT_NOT_YET", f'table "{name}" cannot be registered yet', hint="append to a stream")
+        """Make a table of rows that queries and jobs can read and join: Arrow, Polars, pandas or a list of dicts.
+
+        It is a dimension table without a key: kept until DROP TABLE, and other rows under the same name replace it.
+        """
+        self._engine.check_open()
+        self._engine.dimensions.register(name, data)
 
     def register_function(
         self,

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from penstock.catalog.model import DimensionDefinition, ObjectKey, SourceDefinition
 from penstock.catalog.system import find_system
-from penstock.errors import RuntimeFailure
+from penstock.errors import PenstockError, RuntimeFailure
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.store_text import store_sql
 from penstock.runtime.bounded import bounded_frame
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from penstock.errors import Span
     from penstock.plan.logical import LogicalPlan
-    from penstock.plan.nodes import Scan
     from penstock.runtime.engine import Engine
     from penstock.types import SqlType
 
@@ -44,7 +43,7 @@ def answer(engine: Engine, plan: LogicalPlan, span: Span | None = None) -> Answe
         text = store_sql(plan, _view_types(engine))
         if text is not None:
             return engine.home.views.read(text, _given_relations(engine, plan))
-    return _spark_answer(engine, plan)
+    return spark_answer(engine, plan)
 
 
 def refuse_unbounded(plan: LogicalPlan, span: Span | None) -> None:
@@ -76,45 +75,52 @@ def _given_relations(engine: Engine, plan: LogicalPlan) -> Mapping[str, pa.Table
     return found
 
 
-def _spark_answer(engine: Engine, plan: LogicalPlan) -> Answer:
+def spark_answer(engine: Engine, plan: LogicalPlan) -> Answer:
+    """The answer of Spark, whoever else could give it."""
     spark = engine.home.spark().newSession()
     tree = plan.spark.copy()
     as_of: AsOf = {}
     views: dict[str, str] = {}
-    scans = {scan.relation: scan for scan in plan.scans()}
-    # Tables of subqueries inside expressions stand in the tree only.
-    for name in dict.fromkeys(table.name for table in tree.find_all(exp.Table)):
-        views[name] = f"__table_{len(views)}"
-        _frame(engine, spark, plan, name, scans.get(name), as_of).createOrReplaceTempView(views[name])
-    for table in list(tree.find_all(exp.Table)):
-        if table.name in views:
-            alias = table.alias or table.name
-            table.set("this", exp.to_identifier(views[table.name], quoted=True))
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
     try:
+        for name in dict.fromkeys(table.name for table in tree.find_all(exp.Table)):
+            views[name] = f"__table_{len(views)}"
+            _frame(engine, spark, plan, name, as_of).createOrReplaceTempView(views[name])
+        for table in list(tree.find_all(exp.Table)):
+            if table.name in views:
+                alias = table.alias or table.name
+                table.set("this", exp.to_identifier(views[table.name], quoted=True))
+                table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
         engine.functions.make_ready(spark, plan.functions)
         found = spark.sql(spark_sql(tree)).toArrow()
+    except PenstockError:
+        raise
     except Exception as error:
         raise as_failure(_WHAT, error) from error
     return Answer(found, as_of)
 
 
-def _frame(
-    engine: Engine, spark: SparkSession, plan: LogicalPlan, name: str, scan: Scan | None, as_of: AsOf
-) -> DataFrame:
+def _frame(engine: Engine, spark: SparkSession, plan: LogicalPlan, name: str, as_of: AsOf) -> DataFrame:
     if find_system(name) is not None:
         return spark.createDataFrame(engine.system_table(name))
-    if scan is not None and scan.kind == "table":
-        definition = engine.session.catalog[ObjectKey("relation", scan.relation)]
-        assert isinstance(definition, SourceDefinition)
-        return bounded_frame(engine, spark, definition, dict(plan.reads).get(scan.relation))
     definition = engine.session.catalog[ObjectKey("relation", name)]
+    if isinstance(definition, SourceDefinition):
+        return bounded_frame(engine, spark, definition, _columns_read(plan, name))
     if isinstance(definition, DimensionDefinition):
         return _dimension_frame(engine, spark, definition)
     quoted = name.replace('"', '""')
     found = engine.home.views.read(f'SELECT * FROM "{quoted}"')
     as_of.update(found.as_of)
     return spark.createDataFrame(found.table)
+
+
+def _columns_read(plan: LogicalPlan, name: str) -> tuple[str, ...] | None:
+    """The columns that are needed of a relation; None, for all, where a subquery in an expression reads it as well.
+
+    Such subqueries stand in the tree only: the plan does not know what they read.
+    """
+    scans = sum(scan.relation == name for scan in plan.scans())
+    tables = sum(table.name == name for table in plan.spark.find_all(exp.Table))
+    return dict(plan.reads).get(name) if scans == tables else None
 
 
 def _dimension_frame(engine: Engine, spark: SparkSession, definition: DimensionDefinition) -> DataFrame:
