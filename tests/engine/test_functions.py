@@ -86,10 +86,19 @@ def test_functions_everywhere(db: penstock.Database) -> None:
     assert asyncio.run(first()) == [{"f": 109}]
     assert "ArrowEvalPython" in str(db.sql("EXPLAIN PHYSICAL SELECT shifted(v) FROM s").rows())
 
-    # what depends on a function keeps it
-    with pytest.raises(PenstockError) as refused:
-        db.execute("DROP FUNCTION shifted")
-    assert refused.value.condition == "DEPENDENT_OBJECTS"
+    # in computed columns and inserts; what depends on a function keeps it
+    db.register_function("negative", pc.negate, ["BIGINT"], "BIGINT", takes="arrow")
+    db.execute("CREATE STREAM c (v BIGINT, w AS shifted(v)); CREATE STREAM d (v BIGINT)")
+    db.execute("INSERT INTO d SELECT negative(w) FROM c")
+    db.append("c", [{"v": 1}])
+    db.settle()
+    assert db.select_once("SELECT * FROM d").rows() == [(-101,)]
+    for name, told in (("shifted", "stream c"), ("negative", "job insert_d calls it")):
+        with pytest.raises(PenstockError, match=told) as refused:
+            db.execute(f"DROP FUNCTION {name}")
+        assert refused.value.condition == "DEPENDENT_OBJECTS"
+    db.execute("DROP FUNCTION negative CASCADE")
+    assert "insert_d" not in {found.name for found in db.jobs()}
     db.execute("DROP FUNCTION rounded CASCADE")
     assert {name for name, *_ in db.sql("SHOW FUNCTIONS").rows()} == {"shifted", "bucket", "spread", "weighted"}
     assert "windowed" not in {found.name for found in db.jobs()}

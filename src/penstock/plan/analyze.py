@@ -31,7 +31,7 @@ from penstock.options import (
     setting_notice,
 )
 from penstock.options.settings import CONNECT_ONLY
-from penstock.plan.computed import check_computed
+from penstock.plan.computed import check_computed, computed_functions
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.queries import OutputKind, cannot_update, check_sink, plan_output
 from penstock.plan.relation import Mode
@@ -93,6 +93,8 @@ def _create_relation(statement: s.CreateRelation, session: Session) -> Analysis:
     definition = define_source(statement, _surroundings(session))
     if isinstance(definition, SourceDefinition):
         check_computed(definition, session)
+        called = [ObjectKey("function", name) for name in computed_functions(definition, session.catalog)]
+        definition = replace(definition, depends_on=tuple(dict.fromkeys((*definition.depends_on, *called))))
     session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
     return Analysis(session, notices=(*definition.options.notices, *notices), definition=definition)
 

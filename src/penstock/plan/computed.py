@@ -16,6 +16,7 @@ from penstock.sql.statements import Name
 
 if TYPE_CHECKING:
     from penstock.catalog.model import FunctionDefinition, SourceDefinition
+    from penstock.catalog.snapshot import Catalog
     from penstock.plan.session import Session
     from penstock.types import SqlType
 
@@ -25,6 +26,13 @@ def check_computed(definition: SourceDefinition, session: Session) -> None:
     for entry in definition.columns:
         if entry.computed is not None:
             bind_computed(definition, entry.computed, session)
+
+
+def computed_functions(definition: SourceDefinition, catalog: Catalog) -> tuple[str, ...]:
+    """The user's functions that computed columns of a source call."""
+    trees = [entry.computed for entry in definition.columns if entry.computed is not None]
+    calls = [catalog.find_function(Name(node.name)) for tree in trees for node in tree.find_all(exp.Anonymous)]
+    return tuple(dict.fromkeys(found.name.text for found in calls if found is not None))
 
 
 def bind_computed(definition: SourceDefinition, tree: exp.Expr, session: Session) -> tuple[exp.Expr, SqlType | None]:

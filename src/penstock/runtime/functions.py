@@ -11,16 +11,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlglot import exp
-
 from penstock.catalog.function_body import read_body
 from penstock.catalog.model import FunctionDefinition, ObjectKey
 from penstock.catalog.python_types import PythonSignature, read_signature
 from penstock.errors import CatalogError, RuntimeFailure
+from penstock.plan.computed import computed_functions
 from penstock.spark.function_call import FunctionCall
 from penstock.spark.function_code import FunctionCode, load
 from penstock.spark.user_functions import register_functions
-from penstock.sql.statements import Name
 from penstock.stores.arrow_types import arrow_type
 
 if TYPE_CHECKING:
@@ -49,7 +47,8 @@ class Functions:
     def make_ready(self, spark: SparkSession, names: Iterable[str], sources: Sequence[SourceDefinition] = ()) -> None:
         """Make the functions of a query known to Spark, those in computed columns of its sources included."""
         catalog = self._catalog()
-        needed = dict.fromkeys([*names, *_in_computed_columns(catalog, sources)])
+        computed = [name for source in sources for name in computed_functions(source, catalog)]
+        needed = dict.fromkeys([*names, *computed])
         found = [catalog[ObjectKey("function", name)] for name in needed]
         calls = [self.call(item) for item in found if isinstance(item, FunctionDefinition)]
         if calls:
@@ -133,19 +132,6 @@ def _returns(definition: FunctionDefinition, signature: PythonSignature) -> SqlT
             hint="add RETURNS and a type, or annotate the function",
             span=definition.name.span,
         )
-    return found
-
-
-def _in_computed_columns(catalog: Catalog, sources: Sequence[SourceDefinition]) -> list[str]:
-    found: list[str] = []
-    for source in sources:
-        for entry in source.columns:
-            if entry.computed is None:
-                continue
-            for node in entry.computed.find_all(exp.Anonymous):
-                function = catalog.find_function(Name(node.name))
-                if function is not None:
-                    found.append(function.name.text)
     return found
 
 

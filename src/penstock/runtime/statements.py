@@ -128,6 +128,18 @@ def _start_or_undo(engine: Engine, key: ObjectKey, start: Callable[[], object]) 
 
 @_run.register(s.Drop)
 def _drop(statement: s.Drop, engine: Engine, analysis: Analysis) -> None:
+    before, after = engine.session.catalog, analysis.session.catalog
+    gone = {item.name.text for item in before if isinstance(item, FunctionDefinition) and item.object_key not in after}
+    # Objects that call a function are in the catalog; the jobs of INSERTs are not.
+    for job in [job for job in engine.jobs.values() if job.spec.kind == "insert" and gone & {*job.spec.plan.functions}]:
+        if not statement.cascade:
+            raise CatalogError(
+                "DEPENDENT_OBJECTS",
+                f"function {statement.name} cannot be dropped: job {job.name} calls it",
+                hint="say CASCADE to end the job, too",
+                span=statement.name.span,
+            )
+        engine.drop_job(job.name)
     engine.drop(analysis.session)
 
 

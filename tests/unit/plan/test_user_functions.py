@@ -65,3 +65,11 @@ def test_refused(sql: str, condition: str, told: str) -> None:
     assert error.condition == condition
     assert told in error.message
     assert error.span is not None
+
+
+def test_computed_columns_depend_on_their_functions() -> None:
+    """Q2: a function that a stream is made with cannot go away under it."""
+    stream = "CREATE STREAM tagged (v DOUBLE, w AS score(v, 'x'));"
+    error = last(FUNCTIONS + stream + "DROP FUNCTION score").error
+    assert error is not None
+    assert (error.condition, "stream tagged" in error.message) == ("DEPENDENT_OBJECTS", True)
