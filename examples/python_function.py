@@ -19,7 +19,7 @@ each minute
 from __future__ import annotations
 
 import tempfile
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,10 +35,10 @@ CREATE STREAM readings (
 )
 """
 ROWS = [
-    {"room": "kitchen", "kwh": 1.2, "ts": datetime(2026, 1, 1, 10, 0, 5)},
-    {"room": "cellar", "kwh": 0.4, "ts": datetime(2026, 1, 1, 10, 0, 20)},
-    {"room": "kitchen", "kwh": 2.0, "ts": datetime(2026, 1, 1, 10, 0, 40)},
-    {"room": "attic", "kwh": 9.9, "ts": datetime(2026, 1, 1, 10, 1, 10)},
+    {"room": "kitchen", "kwh": 1.2, "ts": datetime(2026, 1, 1, 10, 0, 5, tzinfo=UTC)},
+    {"room": "cellar", "kwh": 0.4, "ts": datetime(2026, 1, 1, 10, 0, 20, tzinfo=UTC)},
+    {"room": "kitchen", "kwh": 2.0, "ts": datetime(2026, 1, 1, 10, 0, 40, tzinfo=UTC)},
+    {"room": "attic", "kwh": 9.9, "ts": datetime(2026, 1, 1, 10, 1, 10, tzinfo=UTC)},
 ]
 
 

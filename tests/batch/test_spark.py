@@ -27,19 +27,28 @@ def db(tmp_path: Path) -> Iterator[penstock.Database]:
         yield found
 
 
-@pytest.mark.parametrize("everything", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_batch_suite_on_spark(db: penstock.Database, *, everything: bool) -> None:
-    """O2: the queries that the view store leaves to Spark, or all of them, are what DuckDB answers."""
+LEFT_TO_SPARK = (
+    "q4 order priority",
+    "q9 product profit",
+    "q16 supplier counts",
+    "q17 small quantities",
+    "grouping sets",
+)
+
+
+@pytest.mark.parametrize("chosen", [LEFT_TO_SPARK, pytest.param(tuple(QUERIES), marks=pytest.mark.soak)])
+def test_batch_suite_on_spark(db: penstock.Database, chosen: tuple[str, ...]) -> None:
+    """O2: queries that the view store leaves to Spark, or all of them, are what DuckDB answers."""
     with duckdb.connect() as oracle:
         for name, table in tables().items():
             db.register_table(name, table)
             oracle.register(name, table)
-        for name, sql in QUERIES.items():
+        for name in chosen:
+            sql = QUERIES[name]
             parsed, source = read_script(sql)
             report, _ = report_statement(parsed[0], source, db._engine.session)
             assert report.plan is not None, report.error
-            if not everything and store_sql(report.plan) is not None:
-                continue
+            assert name not in LEFT_TO_SPARK or store_sql(report.plan) is None
             found = penstock.Result(spark_answer(db._engine, report.plan).table)
             wanted = oracle.execute(sql).fetchall()
             assert wanted, name
