@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import tempfile
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,7 +56,7 @@ def floor(room: str) -> str:
 def largest_step(values: list[float]) -> float:
     """All values of a group at once."""
     ordered = sorted(values)
-    return max((after - before for before, after in zip(ordered, ordered[1:], strict=False)), default=0.0)
+    return max((after - before for before, after in pairwise(ordered)), default=0.0)
 
 
 def main() -> None:
