@@ -53,9 +53,11 @@ def fill(db: penstock.Database, rows: int) -> None:
 
 def alone(engine: Engine, rows: int) -> Callable[[str], float]:
     """Seconds for one call over rows that Spark makes."""
+    from pyspark.sql.functions import udf
+
     spark = engine.home.spark().newSession()
     engine.functions.make_ready(spark, ["arrow_tax", "pandas_tax", "value_tax"])
-    spark.udf.register("plain_tax", value_tax, "double", useArrow=False)  # type: ignore[call-arg]
+    spark.udf.register("plain_tax", udf(value_tax, "double", useArrow=False))
     frame = spark.range(rows, numPartitions=2).selectExpr("CAST(id AS DOUBLE) AS v")
 
     def run(call: str) -> float:
