@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from penstock.errors import JobFailed, PenstockError
 
 if TYPE_CHECKING:
+    from penstock.connectors.connector import Connector, ConnectorConfig
+    from penstock.connectors.registration import register_connector
     from penstock.interfaces.changes import Change, Job
     from penstock.interfaces.database import Database, connect
     from penstock.interfaces.dimension_manager import DimensionBroadcastManager, DimensionStatus
     from penstock.interfaces.result import Result
-    from penstock.options.registry import register_connector
     from penstock.runtime.checkpoints import CheckpointCoordinator
     from penstock.runtime.watermark_tracker import WatermarkTracker
     from penstock.stores.topics.topic import Appended
@@ -21,6 +22,8 @@ __all__ = [
     "Appended",
     "Change",
     "CheckpointCoordinator",
+    "Connector",
+    "ConnectorConfig",
     "Database",
     "DimensionBroadcastManager",
     "DimensionStatus",
@@ -41,6 +44,8 @@ _LATER = {
     "Appended": "penstock.stores.topics.topic",
     "Change": "penstock.interfaces.changes",
     "CheckpointCoordinator": "penstock.runtime.checkpoints",
+    "Connector": "penstock.connectors.connector",
+    "ConnectorConfig": "penstock.connectors.connector",
     "Database": "penstock.interfaces.database",
     "DimensionBroadcastManager": "penstock.interfaces.dimension_manager",
     "DimensionStatus": "penstock.interfaces.dimension_manager",
@@ -48,7 +53,7 @@ _LATER = {
     "Result": "penstock.interfaces.result",
     "WatermarkTracker": "penstock.runtime.watermark_tracker",
     "connect": "penstock.interfaces.database",
-    "register_connector": "penstock.options.registry",
+    "register_connector": "penstock.connectors.registration",
 }
 
 

@@ -235,6 +235,10 @@ CONDITIONS: dict[str, Condition] = _table(
     ("FILE_NOT_FOUND", "58P01", "there is no file or directory of this name"),
     ("PATH_NOT_ALLOWED", "42501", "a path lies outside the directories that may be used"),
     ("SPARK_FAILED", "58000", "Spark could not start or run the query"),
+    ("SOURCE_UNAVAILABLE", "08006", "what a source reads from cannot be reached; the job tries again"),
+    ("SINK_UNAVAILABLE", "08006", "what a sink writes to cannot be reached or does not answer; the job tries again"),
+    ("SINK_REFUSED", "58000", "what a sink writes to does not take the rows"),
+    ("CONNECTOR_FAILED", "58000", "a connector of somebody else raised an error or broke its promises"),
     ("STORAGE_FULL", "53100", "there is no space left to write to"),
     # the installation, and ourselves
     ("JAVA_MISSING", "58000", "no Java that Spark can use is installed"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final, Literal
 
 from penstock.frozen import frozen
@@ -73,6 +74,15 @@ def references(text: str) -> tuple[Reference, ...]:
         else:
             found.append(Reference("env", match["env"] or match["name"]))
     return tuple(found)
+
+
+def filled_in(text: str, value: Callable[[Reference], str]) -> str:
+    """A text with what stands behind its references in their place.
+
+    >>> filled_in("Bearer ${env:TOKEN}", lambda reference: reference.name.lower())
+    'Bearer token'
+    """
+    return _REFERENCE.sub(lambda match: value(references(match[0])[0]), text)
 
 
 def only_references(text: str) -> bool:

@@ -34,9 +34,14 @@ HEAVY = {"pyspark", "duckdb", "pyarrow"}
 # Spark loads these in processes of its own, by class; here only functions import them.
 WORKERS = {
     "penstock.connectors.dimension_reader",
+    "penstock.connectors.custom_reader",
     "penstock.connectors.file_reader",
     "penstock.connectors.generated_values",
     "penstock.connectors.generator_reader",
+    "penstock.connectors.memory_reader",
+    "penstock.connectors.nexmark_reader",
+    "penstock.connectors.nexmark_texts",
+    "penstock.connectors.nexmark_values",
     "penstock.connectors.range_reader",
     "penstock.connectors.topic_reader",
 }

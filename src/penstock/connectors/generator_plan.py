@@ -49,14 +49,15 @@ class Timing:
 
 
 @frozen
-class GeneratorPlan:
-    """What a generator makes. rate: rows a second in all partitions together; rows: how many there are in all."""
+class Pace:
+    """How many rows there are, and how fast they come.
+
+    rate: rows a second in all partitions together; rows: how many there are in all.
+    """
 
     partitions: int
     rate: float | None
     rows: int | None
-    timing: Timing
-    fields: Mapping[str, FieldPlan] = field(hash=False)
 
     def end(self) -> dict[int, int] | None:
         """Where each partition ends, None where it does not."""
@@ -75,13 +76,21 @@ class GeneratorPlan:
         return asdict(self)
 
 
+@frozen
+class GeneratorPlan(Pace):
+    """What datagen and impulse make."""
+
+    timing: Timing
+    fields: Mapping[str, FieldPlan] = field(hash=False)
+
+
 def read_plan(kept: Mapping[str, Any]) -> GeneratorPlan:
     """What `GeneratorPlan.json` gave, after its way through a text."""
     fields = {name: FieldPlan.of(entry) for name, entry in kept["fields"].items()}
     return GeneratorPlan(kept["partitions"], kept["rate"], kept["rows"], Timing(**kept["timing"]), fields)
 
 
-def resumed(plan: GeneratorPlan, reached: Offset, run: int, now_us: int) -> int:
+def resumed(plan: Pace, reached: Offset, run: int, now_us: int) -> int:
     """The moment that the clock counts from: kept within a run, moved on by a start so that the next row is due now."""
     if reached.started_us is None:
         return now_us

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
-    _Base = DataSourceStreamReader
+    StreamReaderBase = DataSourceStreamReader
 else:
-    _Base = getattr(_internal, "_SimpleStreamReaderWrapper", DataSourceStreamReader)
+    StreamReaderBase = getattr(_internal, "_SimpleStreamReaderWrapper", DataSourceStreamReader)
 
-PREFETCHES: Final = _Base is not DataSourceStreamReader and hasattr(_Base, "getCache")
+PREFETCHES: Final = StreamReaderBase is not DataSourceStreamReader and hasattr(StreamReaderBase, "getCache")
 
 # How often a reader that waits for rows looks again.
 _LOOK_AGAIN_S: Final = 0.004
@@ -76,7 +76,7 @@ class Task:
     end: Offset
 
 
-class RangeStreamReader(_Base):
+class RangeStreamReader(StreamReaderBase):
     """Reads numbered rows as a stream, with admission control."""
 
     def __init__(self, rows: NumberedRows, schema: pa.Schema, reading: Reading) -> None:

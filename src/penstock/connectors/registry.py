@@ -8,6 +8,9 @@ from penstock.connectors.blackhole import BlackholeSink
 from penstock.connectors.console import ConsoleSink
 from penstock.connectors.file_source import FileSource
 from penstock.connectors.generator import GeneratorSource
+from penstock.connectors.http import HttpSink
+from penstock.connectors.memory import MemorySource
+from penstock.connectors.nexmark import NexmarkSource
 from penstock.connectors.topic import TopicSource
 from penstock.connectors.topic_sink import TopicSink
 from penstock.errors import NotYetError
@@ -22,8 +25,20 @@ _SOURCES: Final[dict[str, Source]] = {
     "file": FileSource(),
     "datagen": _GENERATOR,
     "impulse": _GENERATOR,
+    "nexmark": NexmarkSource(),
+    "memory": MemorySource(),
 }
-_SINKS: Final[dict[str, Sink]] = {"topic": TopicSink(), "console": ConsoleSink(), "blackhole": BlackholeSink()}
+_SINKS: Final[dict[str, Sink]] = {
+    "topic": TopicSink(),
+    "console": ConsoleSink(),
+    "blackhole": BlackholeSink(),
+    "http": HttpSink(),
+}
+
+
+def add_source(connector: str, source: Source) -> None:
+    """Make another source known, or put it in the place of one."""
+    _SOURCES[connector] = source
 
 
 def source_of(connector: str) -> Source:

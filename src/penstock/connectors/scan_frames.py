@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.datasource import DataSource
 
-    from penstock.connectors.range_reader import RangeDataSource
     from penstock.connectors.reading import Scan
 
 Columns = Sequence[tuple[str, str]]  # a name and a type of Spark's
@@ -19,7 +18,7 @@ _EVOLUTION: Final = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 
 
 def stream_frame(
-    spark: SparkSession, source: type[RangeDataSource], columns: Columns, scan: Scan, scan_id: str
+    spark: SparkSession, source: type[DataSource], columns: Columns, scan: Scan, scan_id: str
 ) -> DataFrame:
     """The rows of a scan as a stream."""
     register_source(spark, source)
@@ -29,7 +28,7 @@ def stream_frame(
     return reader.load()
 
 
-def batch_frame(spark: SparkSession, source: type[RangeDataSource], columns: Columns, scan: Scan) -> DataFrame:
+def batch_frame(spark: SparkSession, source: type[DataSource], columns: Columns, scan: Scan) -> DataFrame:
     """The rows of a scan from its start to its end."""
     register_source(spark, source)
     return spark.read.format(source.name()).schema(ddl(columns)).option("scan", scan.text()).load()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TextIO
+from typing import TYPE_CHECKING, Final, Protocol, TextIO, runtime_checkable
 
 from penstock.catalog.model import SinkDefinition
 from penstock.frozen import frozen
@@ -25,6 +25,7 @@ class SinkContext:
     producer: what a topic knows the job's batches by; another one when the job is created anew and counts from 0 again.
     encode: rows to one record of bytes each, in the format of the sink; None where it has none.
     output: where a console prints; the process's own output where none is given.
+    state_path: the state directory, by which secrets are found.
     """
 
     job: str
@@ -33,6 +34,7 @@ class SinkContext:
     topics: TopicStore
     encode: Callable[[pa.Table], pa.Array] | None = None
     output: TextIO | None = None
+    state_path: Path = Path()
 
 
 class Sink(Protocol):
@@ -54,3 +56,11 @@ class Sink(Protocol):
 
     def write(self, rows: pa.Table, context: SinkContext, batch_id: int | None) -> None:
         """Write the rows of a batch; without a number they belong to none, and are written as often as it is asked."""
+
+
+@runtime_checkable
+class CheckedSink(Protocol):
+    """A sink that can tell before the first row that it cannot write."""
+
+    def check(self, context: SinkContext) -> None:
+        """Raises what is wrong with the options, their secrets included."""

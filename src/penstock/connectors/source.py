@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from penstock.catalog.model import SourceDefinition
 from penstock.frozen import frozen
@@ -83,3 +83,20 @@ class Source(Protocol):
 
     def forget(self, definition: SourceDefinition, state_path: Path, topics: TopicStore) -> None:
         """Remove what `prepare` made, when the relation is dropped."""
+
+
+@runtime_checkable
+class FollowedSource(Source, Protocol):
+    """A source whose end only its reader knows, and that is told what becomes of its rows."""
+
+    def check(self, definition: SourceDefinition, state_path: Path) -> None:
+        """Raises what is wrong with a relation, before there is one."""
+
+    def watermark_us(self, offset: str) -> int | None:
+        """The time that every partition has passed at an offset; None where the source does not tell."""
+
+    def committed(self, request: ScanRequest, offset: str) -> None:
+        """A batch that ends at this offset is committed."""
+
+    def looked(self, request: ScanRequest, since_us: int) -> bool:
+        """Whether the reader has found the end of what there is, and began to look for it after a moment."""

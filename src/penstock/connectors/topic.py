@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.connectors.metadata_columns import hidden_columns, topic_name
 from penstock.connectors.offsets import Offset, read_offset
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.catalog.model import SinkDefinition, SourceDefinition
+    from penstock.connectors.range_reader import RangeDataSource
     from penstock.connectors.source import ScanRequest
     from penstock.stores.topics.reader import TopicReader
     from penstock.stores.topics.store import TopicStore
@@ -37,27 +38,31 @@ _EVERYTHING: Final = ("__partition", "__offset", "__timestamp", "__key", "__head
 
 
 class TopicSource:
-    """Reads embedded topics."""
+    """Reads embedded topics: those in the folder of a state directory that the engine keeps open."""
+
+    folder: ClassVar[str] = "topics"
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._opened: dict[Path, TopicReader] = {}
 
+    def data_source(self) -> type[RangeDataSource]:
+        """What Spark reads it with."""
+        from penstock.connectors.topic_reader import TopicDataSource
+
+        return TopicDataSource
+
     def typed(self, definition: SourceDefinition) -> bool:
         return definition.options.format is None
 
     def stream(self, spark: SparkSession, request: ScanRequest) -> DataFrame:
-        from penstock.connectors.topic_reader import TopicDataSource
-
         columns = self._columns(request.definition, request.columns, hidden_columns(request.definition))
-        return stream_frame(spark, TopicDataSource, columns, self._scan(request), request.id)
+        return stream_frame(spark, self.data_source(), columns, self._scan(request), request.id)
 
     def between(self, spark: SparkSession, request: ScanRequest, start: str | None, end: str) -> DataFrame:
-        from penstock.connectors.topic_reader import TopicDataSource
-
         names = tuple(column.name for column in request.definition.columns if column.physical)
         columns = self._columns(request.definition, names, _EVERYTHING)
-        return batch_frame(spark, TopicDataSource, columns, self._scan(request, start, end))
+        return batch_frame(spark, self.data_source(), columns, self._scan(request, start, end))
 
     def partitions(self, request: ScanRequest) -> int:
         return len(self._ends(request))
@@ -79,7 +84,7 @@ class TopicSource:
 
     def forget(self, definition: SourceDefinition, state_path: Path, topics: TopicStore) -> None:
         with self._lock:
-            opened = self._opened.pop(topic_directory(state_path / "topics", topic_name(definition)), None)
+            opened = self._opened.pop(topic_directory(state_path / self.folder, topic_name(definition)), None)
             if opened is not None:
                 opened.close()
         topics.drop(topic_name(definition))
@@ -98,7 +103,7 @@ class TopicSource:
         return Scan(place, reading_of(request), start, end)
 
     def _directory(self, request: ScanRequest) -> Path:
-        return topic_directory(request.state_path / "topics", topic_name(request.definition))
+        return topic_directory(request.state_path / self.folder, topic_name(request.definition))
 
     def _ends(self, request: ScanRequest) -> Mapping[int, int]:
         """The ends of a topic; asked for with every batch, so the topic is kept open."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
 from penstock.connectors.registry import source_of
+from penstock.connectors.source import FollowedSource
 from penstock.errors import RuntimeFailure
 from penstock.failpoints import hit
 from penstock.frozen import frozen
@@ -127,6 +128,7 @@ class BatchCallback:
                 "create it again",
             )
         frame.write.format("noop").mode("overwrite").save()
+        self._acknowledge(logged)
         self._on_done(self._done(logged, 0, skipped=True))
 
     def _take_first(
@@ -175,8 +177,16 @@ class BatchCallback:
             ),
             at=hit,
         )
+        self._acknowledge(logged)
         self._target.deliver(rows, result)
         self._on_done(self._done(logged, input_rows, skipped=False))
+
+    def _acknowledge(self, logged: BatchOffsets) -> None:
+        """Tell sources that want to know: the batch is in the ledger."""
+        for scan, end in zip(self._scans, logged.sources, strict=True):
+            source = source_of(scan.definition.options.connector)
+            if end is not None and isinstance(source, FollowedSource):
+                source.committed(scan.request, end)
 
     def _set_watermark(self, logged: BatchOffsets) -> None:
         hit("watermark.before_set")
@@ -218,6 +228,11 @@ class BatchCallback:
             if self._read_to_its_end(scan, upto):
                 ended.append(scan.scan.id)
         self._tracker.observe_batch(seen, logged.timestamp_ms * 1000)
+        for scan, end in zip(self._scans, logged.sources, strict=True):
+            source = source_of(scan.definition.options.connector)
+            told = source.watermark_us(end) if isinstance(source, FollowedSource) and end is not None else None
+            if told is not None and scan.tracked:
+                self._tracker.advance([scan.scan.id], told)
         for scan_id in ended:
             self._tracker.end(scan_id)
 

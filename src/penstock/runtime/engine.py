@@ -25,7 +25,8 @@ from penstock.catalog.model import (
 from penstock.clock import SystemClock
 from penstock.connectors.file_plan import check_place
 from penstock.connectors.registry import sink_of, source_of
-from penstock.connectors.source import ScanRequest
+from penstock.connectors.secret_values import forget_secrets, use_secrets
+from penstock.connectors.source import FollowedSource, ScanRequest
 from penstock.errors import NotYetError, PenstockError, ResolutionError, RuntimeFailure
 from penstock.failpoints import hit
 from penstock.options.resolved import show
@@ -39,6 +40,7 @@ from penstock.runtime.job import Job
 from penstock.runtime.job_spec import JobSpec
 from penstock.runtime.physical import physical_plan
 from penstock.runtime.runs import check_fingerprint, make_run, nudge_file
+from penstock.runtime.secret_lookup import secret_of
 from penstock.runtime.sinks import sink_target
 from penstock.runtime.states import JobState
 from penstock.runtime.supervisor import Supervisor
@@ -86,6 +88,7 @@ class Engine:
             self.session: Session = replace(loaded, settings={**loaded.settings, **settings})
             self._object_settings = {item.key: typed_settings(item.settings) for item in self.home.catalog.objects()}
             self.notices: list[str] = list(self.home.catalog.concerns)
+            use_secrets(self.home.path, lambda name: secret_of(self, name))
             self.dimensions.open()
             self._open_relations()
             self._open_jobs()
@@ -107,6 +110,7 @@ class Engine:
             for job in self.all_jobs():
                 job.close()
             self.home.close()
+            forget_secrets(self.home.path)
             _open_engines.discard(self)
 
     def check_open(self) -> None:
@@ -219,6 +223,8 @@ class Engine:
     def put_catalog(self, session: Session) -> None:
         """Make a session that a statement led to the one in force, on disk first."""
         changes = changes_between(self.session.catalog, session.catalog, self._setting_texts())
+        for change in changes:
+            self._check_put(change)
         if changes:
             for change in changes:
                 if isinstance(change, PutObject):
@@ -229,6 +235,15 @@ class Engine:
         self.session = session
         for change in changes:
             self._prepare_put(change)
+
+    def _check_put(self, change: Change) -> None:
+        """Refuse what cannot work before it is written down."""
+        definition = change.definition if isinstance(change, PutObject) else None
+        if isinstance(definition, SourceDefinition):
+            with suppress(NotYetError):
+                source = source_of(definition.options.connector)
+                if isinstance(source, FollowedSource):
+                    source.check(definition, self.home.path)
 
     def _prepare_put(self, change: Change) -> None:
         if isinstance(change, PutObject):
@@ -441,6 +456,7 @@ class Engine:
         deadline = self.clock.monotonic() + timeout
         try:
             job.wait(lambda: job.run is not None and job.last is not None, timeout, "starting")
+            job.wait_looked(max(0.001, deadline - self.clock.monotonic()))
             job.wait_reached(job.current_positions(), max(0.001, deadline - self.clock.monotonic()))
         except RuntimeFailure as error:
             if error.condition != "JOB_STATE" or job.state is not JobState.STOPPED:

@@ -10,6 +10,8 @@ from threading import RLock
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from penstock.connectors.exchange import clear_exchanges
+from penstock.connectors.memory import clear_memory
 from penstock.spark.session import SparkSettings, shared_session
 from penstock.stores.catalog_store import CatalogStore
 from penstock.stores.dimensions import DimensionStore
@@ -43,6 +45,8 @@ class Home:
             self.lock.close()
             raise
         shutil.rmtree(self.ephemeral, ignore_errors=True)  # what a killed process left behind
+        clear_memory(self.path)
+        clear_exchanges(self.path)
 
     @property
     def ephemeral(self) -> Path:
@@ -88,4 +92,6 @@ class Home:
             with suppress(Exception):
                 part.close()
         shutil.rmtree(self.ephemeral, ignore_errors=True)
+        clear_memory(self.path)
+        clear_exchanges(self.path)
         self.lock.close()

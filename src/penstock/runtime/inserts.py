@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.catalog.define import as_sink
 from penstock.catalog.model import SinkDefinition, SourceDefinition
+from penstock.connectors.memory import memory_topics
 from penstock.connectors.metadata_columns import topic_name
 from penstock.errors import InternalError, ResolutionError, RuntimeFailure
 from penstock.formats import encode_rows
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.stores.topics import Appended, Topic
 
 _turn: Final = itertools.count()
+_APPENDED: Final = frozenset({"topic", "memory"})
 
 
 def insert_rows(engine: Engine, statement: Insert, plan: LogicalPlan) -> None:
@@ -40,9 +42,9 @@ def insert_rows(engine: Engine, statement: Insert, plan: LogicalPlan) -> None:
 
 
 def append_rows(engine: Engine, stream: str, data: object, *, partition: int | None, key: str | None) -> list[Appended]:
-    """What `append` does: rows of a program to an embedded topic."""
+    """What `append` does: rows of a program to an embedded topic or a memory stream."""
     found = engine.session.catalog.get(Name(stream))
-    if not isinstance(found, SourceDefinition | SinkDefinition) or found.options.connector != "topic":
+    if not isinstance(found, SourceDefinition | SinkDefinition) or found.options.connector not in _APPENDED:
         connector = getattr(getattr(found, "options", None), "connector", None)
         what = f"over connector '{connector}'" if connector else f"a {found.kind}"
         raise ResolutionError(
@@ -110,7 +112,9 @@ def _write(
     partition: int | None,
     keys: tuple[str, ...],
 ) -> list[Appended]:
-    topic = engine.home.topics.open(topic_name(relation))
+    memory = relation.options.connector == "memory"
+    topics = memory_topics(engine.home.path) if memory else engine.home.topics
+    topic = topics.open(topic_name(relation))
     count = topic.layout.partitions
     if partition is not None and not 0 <= partition < count:
         raise RuntimeFailure(

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Condition, RLock
 from typing import TYPE_CHECKING, Final
 
+from penstock.clock import now_us
 from penstock.errors import InternalError, JobFailed, PenstockError, RuntimeFailure
 from penstock.runtime.run import Run, as_failure
 from penstock.runtime.runs import nudge_file
@@ -141,8 +142,11 @@ class Job:
 
     # waiting
 
-    def wait(self, until: Callable[[], bool], timeout: float, what: str) -> None:
-        """Wait until something holds; JobFailed where the job fails first, TimeoutError where time runs out."""
+    def wait(self, until: Callable[[], bool], timeout: float, what: str, *, every: float = 1.0) -> None:
+        """Wait until something holds; JobFailed where the job fails first, TimeoutError where time runs out.
+
+        What the job itself does not tell of is looked at `every` so many seconds.
+        """
         end = time.monotonic() + timeout
         with self._changed:
             while not until():
@@ -155,11 +159,18 @@ class Job:
                 left = end - time.monotonic()
                 if left <= 0:
                     raise TimeoutError(f"job {self.name}: {what} took longer than {timeout:g} seconds")
-                self._changed.wait(min(left, 1.0))
+                self._changed.wait(min(left, every))
 
     def wait_first_batch(self, timeout: float) -> None:
         """Wait until the job runs."""
         self.wait(lambda: self.last is not None, timeout, "the first batch")
+
+    def wait_looked(self, timeout: float) -> None:
+        """Wait until the end of the input as of now is known."""
+        since_us = now_us()
+        self.wait(
+            lambda: self._run is not None and self._run.looked(since_us), timeout, "a look at its input", every=0.02
+        )
 
     def wait_reached(self, positions: Mapping[str, Mapping[int, int]], timeout: float) -> None:
         """Wait until input is committed up to these positions, and the windows closed that it ends."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.registry import source_of
+from penstock.connectors.source import FollowedSource
 from penstock.errors import CONDITIONS, PenstockError, RuntimeFailure
 from penstock.runtime.batches import BatchCallback
 from penstock.runtime.rereads import Rereads
@@ -166,6 +167,14 @@ class Run:
             scan.scan.id: dict(source_of(scan.definition.options.connector).latest(scan.request))
             for scan in self._scans
         }
+
+    def looked(self, since_us: int) -> bool:
+        """Whether `latest` tells of everything that was there at a moment."""
+        return all(
+            source.looked(scan.request, since_us)
+            for scan in self._scans
+            if isinstance(source := source_of(scan.definition.options.connector), FollowedSource)
+        )
 
     def empty_result(self) -> pa.Table:
         """No rows, with the columns of the query."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.connectors.registry import sink_of
-from penstock.connectors.sink import OPERATION, SinkContext
+from penstock.connectors.sink import OPERATION, CheckedSink, SinkContext
 from penstock.errors import InternalError
 from penstock.formats import encode_rows
 from penstock.runtime.targets import SinkTarget
@@ -31,6 +31,8 @@ def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Sink
     sink.prepare(definition, home.path, home.topics)
     facts = home.views.job_facts(spec.name)
     context = _context(definition, home, spec.name, f"{spec.name}@{facts.get('created_at_us', 0)}")
+    if isinstance(sink, CheckedSink):
+        sink.check(context)
     return SinkTarget(sink, context, spec.plan, lambda rows: fitted(rows, definition, spec.columns))
 
 
@@ -43,7 +45,12 @@ def write_once(home: Home, definition: SinkDefinition, rows: pa.Table) -> None:
 
 def _context(definition: SinkDefinition, home: Home, job: str, producer: str) -> SinkContext:
     return SinkContext(
-        job=job, producer=producer, definition=definition, topics=home.topics, encode=_encoder(definition)
+        job=job,
+        producer=producer,
+        definition=definition,
+        topics=home.topics,
+        encode=_encoder(definition),
+        state_path=home.path,
     )
 
 

@@ -16,6 +16,7 @@ from penstock.interfaces.cli.explain import explain
 from penstock.interfaces.cli.fmt import fmt
 from penstock.interfaces.cli.main import INTERRUPTED
 from penstock.interfaces.cli.messages import complain, print_error
+from penstock.interfaces.cli.nexmark import nexmark
 from penstock.interfaces.cli.options import Group, Invocation, debug_option
 from penstock.interfaces.cli.run import run
 from penstock.interfaces.cli.sql import sql
@@ -46,7 +47,7 @@ def cli() -> None:
     """
 
 
-for command in (check, doctor, explain, fmt, run, sql, version):
+for command in (check, doctor, explain, fmt, nexmark, run, sql, version):
     cli.add_command(command)
 
 

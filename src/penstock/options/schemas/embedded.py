@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.options.schema import ANY, SINK, SOURCE, ConnectorSpec, OptionSpec
+from penstock.options.schema import SINK, SOURCE, ConnectorSpec, OptionSpec
 from penstock.options.schemas.common import BAD_DATA, PRIMARY_KEY, STREAM_SOURCE
 from penstock.options.values import Boolean, Choice, Duration, Integer, Names, Size, Text
 
@@ -48,14 +48,13 @@ TOPIC: Final = ConnectorSpec(
 
 MEMORY: Final = ConnectorSpec(
     name="memory",
-    summary="Arrow batches handed over by a program, for tests",
+    available=True,
+    summary="rows handed over by a program, which last as long as the database is open",
     options=(
         OptionSpec("partitions", Integer(minimum=1, maximum=4096), "the number of partitions", default=1),
         *STREAM_SOURCE,
-        PRIMARY_KEY,
     ),
-    roles=ANY,
-    sink_changes="retract",
+    roles=SOURCE,
 )
 
 CONSOLE: Final = ConnectorSpec(

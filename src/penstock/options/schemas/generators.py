@@ -117,6 +117,7 @@ IMPULSE: Final = ConnectorSpec(
 
 NEXMARK: Final = ConnectorSpec(
     name="nexmark",
+    available=True,
     summary="the events of the Nexmark benchmark: persons, auctions and bids",
     options=(
         OptionSpec(

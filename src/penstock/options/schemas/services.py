@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
 from penstock.options.schema import ANY, READ, SINK, Alias, ConnectorSpec, Draft, OptionFamily, OptionSpec, Problem
@@ -20,7 +21,7 @@ _RETRY: Final = (
     OptionSpec(
         "backoff",
         Duration(),
-        "the wait before the first retry, doubled each time",
+        "the wait before the first retry, doubled each time; half a second when not given",
         aliases=(Alias("retry_backoff", unit="ms"),),
         roles=SINK,
     ),
@@ -28,6 +29,7 @@ _RETRY: Final = (
 
 HTTP: Final = ConnectorSpec(
     name="http",
+    available=True,
     summary="a web service that is sent the rows, at least once and with an idempotency key",
     aliases=("webhook", "http-sink"),
     options=(
@@ -45,13 +47,20 @@ HTTP: Final = ConnectorSpec(
         OptionSpec("password", Text(), "the password for basic authentication", secret=True),
         OptionSpec("token", Text(), "a bearer token", aliases=("bearer_token",), secret=True),
         OptionSpec(
-            "timeout", Duration(), "how long to wait for an answer", aliases=(Alias("request_timeout", unit="ms"),)
+            "timeout",
+            Duration(),
+            "how long one request may take",
+            default=timedelta(seconds=10),
+            aliases=(Alias("request_timeout", unit="ms"),),
         ),
         OptionSpec(
-            "rows_per_request", Integer(minimum=1), "the most rows in one request", default=1, aliases=("batch_rows",)
+            "rows_per_request",
+            Integer(minimum=1),
+            "the most rows in one request; from 2 on its JSON is an array",
+            default=1,
+            aliases=("batch_rows",),
         ),
         *_RETRY,
-        SINK_PARALLELISM,
     ),
     families=(
         OptionFamily(

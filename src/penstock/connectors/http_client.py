@@ -1,0 +1,241 @@
+"""Sending requests to one web service until it takes them, within a bounded time.
+
+Answers that may be better the next time (408, 425, 429, 5xx), lost connections and timeouts are tried again; the waits
+double and are spread a little, and `Retry-After` is followed up to half a minute. Everything else is final. The
+certificate of an https service is always checked, redirects are followed on the same host only, and addresses that
+belong to the machine's own surroundings (link-local ones, such as the metadata service of a cloud) are never connected
+to. Messages name the host, and neither path nor query: in a webhook these are the password.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import field
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from threading import Timer
+from types import TracebackType
+from typing import Final, Self
+from urllib.parse import urljoin, urlsplit
+
+from penstock.errors import RuntimeFailure
+from penstock.frozen import frozen
+
+_PASSING: Final = frozenset({408, 425, 429})
+_SAME_METHOD: Final = frozenset({307, 308})
+_REDIRECTS: Final = 5
+_LONGEST_WAIT_S: Final = 30.0
+_SPREAD: Final = 0.2
+_READ_BYTES: Final = 65_536
+_FORBIDDEN: Final = tuple(
+    map(ipaddress.ip_network, ("169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "100.100.100.200/32"))
+)
+
+
+@frozen
+class Endpoint:
+    """A web service and how it is spoken to."""
+
+    sink: str
+    secure: bool
+    host: str
+    port: int
+    target: str
+    method: str
+    headers: Mapping[str, str] = field(hash=False, repr=False)
+    timeout_s: float
+    retries: int
+    backoff_s: float
+
+    @property
+    def origin(self) -> str:
+        """The service as a message may name it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' if self.secure else ''}://{host}:{self.port}"
+
+
+class _Passing(Exception):
+    """An attempt that failed and may succeed the next time; `wait_s` is what the service asks for."""
+
+    def __init__(self, reason: str, wait_s: float | None = None) -> None:
+        self.reason = reason
+        self.wait_s = wait_s
+        super().__init__(reason)
+
+
+class HttpClient:
+    """Sends requests one after the other, over one connection where the service keeps it open."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._connection: HTTPConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def send(self, body: bytes, headers: Mapping[str, str]) -> None:
+        """Send one request; returns when the service has taken it.
+
+        SINK_UNAVAILABLE when the last try failed too, SINK_REFUSED where trying again is of no use.
+        """
+        endpoint = self._endpoint
+        wait_s = endpoint.backoff_s
+        for attempt in range(endpoint.retries + 1):
+            try:
+                self._attempt(body, {**endpoint.headers, **headers})
+                return
+            except _Passing as failed:
+                self._close()
+                if attempt == endpoint.retries:
+                    raise RuntimeFailure(
+                        "SINK_UNAVAILABLE",
+                        f"sink {endpoint.sink}: {endpoint.origin} {failed.reason}, after {attempt + 1} tries",
+                        hint="the job tries again by itself; SHOW JOBS tells how often it has",
+                    ) from None
+                asked = wait_s if failed.wait_s is None else max(wait_s, failed.wait_s)
+                time.sleep(min(asked, _LONGEST_WAIT_S) * (1 - _SPREAD * random.random()))  # noqa: S311  no secret
+                wait_s *= 2
+
+    def _attempt(self, body: bytes, headers: Mapping[str, str]) -> None:
+        target = self._endpoint.target
+        for _ in range(_REDIRECTS + 1):
+            response = self._exchange(target, body, headers)
+            if response.status not in _SAME_METHOD:
+                return self._judge(response)
+            target = self._redirected(target, response.headers.get("Location"))
+        raise self._refused(f"sends requests on more than {_REDIRECTS} times")
+
+    def _exchange(self, target: str, body: bytes, headers: Mapping[str, str]) -> HTTPResponse:
+        """One request and its answer, cut off when it takes too long in all."""
+        connection = self._connected()
+        opened = connection.sock
+        assert opened is not None
+        late = Timer(self._endpoint.timeout_s, _shut, [opened])
+        late.daemon = True
+        late.start()
+        try:
+            connection.request(self._endpoint.method, target, body, dict(headers))
+            response = connection.getresponse()
+            response.read(_READ_BYTES)
+        except (OSError, HTTPException) as error:
+            timed_out = isinstance(error, TimeoutError) or not late.is_alive()
+            raise _Passing("does not answer in time" if timed_out else _words(error)) from None
+        finally:
+            late.cancel()
+        if not response.isclosed() or response.will_close:
+            self._close()
+        return response
+
+    def _judge(self, response: HTTPResponse) -> None:
+        status = response.status
+        if 200 <= status < 300:
+            return
+        if status in _PASSING or status >= 500:
+            raise _Passing(f"answers with {status}", _seconds(response.headers.get("Retry-After")))
+        if 300 <= status < 400:
+            raise self._refused(f"answers with {status} and wants another address")
+        raise self._refused(f"answers with {status}")
+
+    def _redirected(self, target: str, location: str | None) -> str:
+        endpoint = self._endpoint
+        there = urlsplit(urljoin(f"{endpoint.origin}{target}", location or ""))
+        secure = there.scheme == "https"
+        try:
+            port = there.port or (443 if secure else 80)
+        except ValueError:
+            port = -1
+        if location is None or (there.scheme, there.hostname, port) != (
+            "https" if endpoint.secure else "http",
+            endpoint.host.lower(),
+            endpoint.port,
+        ):
+            raise self._refused("sends requests on to another host")
+        return f"{there.path or '/'}?{there.query}" if there.query else there.path or "/"
+
+    def _connected(self) -> HTTPConnection:
+        if self._connection is None:
+            endpoint = self._endpoint
+            connection = HTTPConnection(endpoint.host, endpoint.port, timeout=endpoint.timeout_s)
+            try:
+                connection.sock = self._socket()
+            except ssl.SSLCertVerificationError as error:
+                raise self._refused(f"has no certificate to be trusted ({error.verify_message})") from None
+            except OSError as error:
+                timed_out = isinstance(error, TimeoutError)
+                raise _Passing("cannot be reached in time" if timed_out else _words(error)) from None
+            self._connection = connection
+        return self._connection
+
+    def _socket(self) -> socket.socket:
+        endpoint = self._endpoint
+        found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+        for *_, place in found:
+            if _forbidden(str(place[0])):
+                raise self._refused("is an address of the machine's own surroundings, which is never connected to")
+        # By the addresses that were looked at, so that none other can come in their place.
+        error: OSError | None = None
+        for *_, place in found:
+            try:
+                opened = socket.create_connection((str(place[0]), endpoint.port), endpoint.timeout_s)
+            except OSError as failed:
+                error = failed
+                continue
+            if not endpoint.secure:
+                return opened
+            try:
+                return ssl.create_default_context().wrap_socket(opened, server_hostname=endpoint.host)
+            except BaseException:
+                opened.close()
+                raise
+        raise error or OSError("no address")
+
+    def _refused(self, reason: str) -> RuntimeFailure:
+        self._close()
+        return RuntimeFailure(
+            "SINK_REFUSED",
+            f"sink {self._endpoint.sink}: {self._endpoint.origin} {reason}",
+            hint=f"mend the service or the options, then RESUME JOB; the job of sink {self._endpoint.sink} "
+            "sends the same rows again",
+        )
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _shut(opened: socket.socket) -> None:
+    """End a connection from outside: whoever reads from it wakes up."""
+    try:
+        opened.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return
+
+
+def _forbidden(address: str) -> bool:
+    found = ipaddress.ip_address(address.partition("%")[0])
+    mapped = getattr(found, "ipv4_mapped", None)
+    return any((mapped or found) in network for network in _FORBIDDEN)
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """The wait that a service asks for in seconds; as a date it is not followed."""
+    return float(retry_after) if retry_after is not None and retry_after.strip().isdigit() else None
+
+
+def _words(error: BaseException) -> str:
+    """An error of the network without addresses in it."""
+    if isinstance(error, socket.gaierror):
+        return "is not known by name"
+    if isinstance(error, ConnectionRefusedError):
+        return "refuses connections"
+    return f"breaks off ({type(error).__name__})"

@@ -1,0 +1,1 @@
+"""What tests of your own stand on. Nothing in Penstock itself imports it."""
