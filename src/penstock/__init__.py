@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 from penstock.errors import JobFailed, PenstockError
 
 if TYPE_CHECKING:
+    from penstock import cyarrow
     from penstock.connectors.connector import Connector, ConnectorConfig
     from penstock.connectors.registration import register_connector
+    from penstock.interfaces.bridge import create_penstock_sql_bridge, create_sabot_sql_bridge
     from penstock.interfaces.changes import Change, Job
     from penstock.interfaces.database import Database, connect
     from penstock.interfaces.dimension_manager import DimensionBroadcastManager, DimensionStatus
+    from penstock.interfaces.executor import StreamingSQLExecutor
     from penstock.interfaces.result import Result
+    from penstock.interfaces.window_operator import WindowOperator
     from penstock.runtime.checkpoints import CheckpointCoordinator
     from penstock.runtime.watermark_tracker import WatermarkTracker
     from penstock.stores.topics.topic import Appended
@@ -31,9 +35,14 @@ __all__ = [
     "JobFailed",
     "PenstockError",
     "Result",
+    "StreamingSQLExecutor",
     "WatermarkTracker",
+    "WindowOperator",
     "__version__",
     "connect",
+    "create_penstock_sql_bridge",
+    "create_sabot_sql_bridge",
+    "cyarrow",
     "register_connector",
 ]
 
@@ -51,14 +60,20 @@ _LATER = {
     "DimensionStatus": "penstock.interfaces.dimension_manager",
     "Job": "penstock.interfaces.changes",
     "Result": "penstock.interfaces.result",
+    "StreamingSQLExecutor": "penstock.interfaces.executor",
     "WatermarkTracker": "penstock.runtime.watermark_tracker",
+    "WindowOperator": "penstock.interfaces.window_operator",
     "connect": "penstock.interfaces.database",
     "register_connector": "penstock.connectors.registration",
+    "create_penstock_sql_bridge": "penstock.interfaces.bridge",
+    "create_sabot_sql_bridge": "penstock.interfaces.bridge",
 }
 
 
 def __getattr__(name: str) -> object:
     """The public names, each loaded when it is first used."""
+    if name == "cyarrow":
+        return import_module("penstock.cyarrow")
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,6 +3,7 @@
     PenstockError                 .condition .sqlstate .message .hint .detail .span .support
     ├── ScriptError               the text cannot be read: syntax, size, encoding
     ├── ResolutionError           a name, type or argument does not fit the catalog
+    │   └── InvalidArgument       an argument of a call in Python; a ValueError, too
     ├── OptionError               a WITH option or a setting is missing, misspelt or wrong
     ├── CatalogError              the change does not fit what the catalog holds
     ├── UnsupportedError          can never work here (support = 'never')
@@ -83,6 +84,10 @@ class ScriptError(PenstockError):
 
 class ResolutionError(PenstockError):
     """A name, type or argument does not fit what is defined."""
+
+
+class InvalidArgument(ResolutionError, ValueError):
+    """An argument of a call has a value we cannot use; Python programs expect a ValueError then, and this is one."""
 
 
 class OptionError(PenstockError):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.project import ROOT, files, title
 
-CODE = files("src/**/*.py", "tests/**/*.py", "benchmarks/*.py")
+CODE = files("src/**/*.py", "tests/**/*.py", "benchmarks/*.py", "examples/*.py")
 TEXT = [*CODE, *files("docs/**/*.md", "*.md", "examples/*", "Makefile", "pyproject.toml", ".ci/run")]
 LOCKS = files("requirements/*.txt")
 LINES_AT_MOST = 800
@@ -89,3 +89,12 @@ def test_every_dependency_is_explained() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 150
+
+
+def test_the_licence_is_permissive_and_travels_along() -> None:
+    """W7."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["license"] == "Apache-2.0"
+    assert project["license-files"] == ["LICENSE", "NOTICE"]
+    assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Penstock" in (ROOT / "NOTICE").read_text(encoding="utf-8")

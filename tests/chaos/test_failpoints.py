@@ -1,7 +1,7 @@
 """A crash at every failpoint, one after the other in the same home; in the end everything is right.
 
 Each test starts the program with one point armed, which is at the same time the restart after the crash before. The
-last one lets it finish and judges the whole. H13, J7, K8 (before, during, after a commit), K11, K14.
+last one lets it finish and judges the whole. H13, H17, J5, J7, K8 (before, during, after a commit), K11, K14.
 """
 
 from __future__ import annotations

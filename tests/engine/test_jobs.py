@@ -121,7 +121,7 @@ def test_create_again_and_drop(db: penstock.Database) -> None:
 
 
 def test_views_answer_streams_do_not(db: penstock.Database) -> None:
-    """A6, Q16: a view is read with its batch and watermark, several as of one moment; a stream is UNBOUNDED_QUERY."""
+    """A6: a view is read with its batch and watermark, several as of one moment; a stream is UNBOUNDED_QUERY."""
     db.execute(f"{STREAM}; {TOTALS}; {WINDOWS};")
     put(db, ("a", 1, 1), ("b", 2, 12))
     db.settle()

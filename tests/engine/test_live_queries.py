@@ -58,7 +58,7 @@ def test_stream(db: penstock.Database) -> None:
 
 
 def test_errors_reach_the_reader(db: penstock.Database) -> None:
-    """The error of the query is raised in the loop, with the job's name, and the files are gone."""
+    """N7: the error of the query is raised in the loop, with the job's name, and the files are gone."""
     db.execute(STREAM)
     put(db, ("a", 1, 1))
 
@@ -73,7 +73,7 @@ def test_errors_reach_the_reader(db: penstock.Database) -> None:
 
 
 def test_slow_reader_holds_the_query_back(db: penstock.Database) -> None:
-    """C9, C10: what is queued for a slow reader is bounded, nothing is lost; Arrow batches have at most batch_size rows."""
+    """C9, C10, N8, U5: what is queued for a slow reader is bounded, nothing is lost; Arrow batches have at most batch_size rows."""
     import pyarrow as pa
 
     db.execute("CREATE STREAM numbers (v INT) WITH (max_rows_per_batch = 10)")

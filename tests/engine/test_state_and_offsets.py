@@ -84,7 +84,7 @@ def test_offsets_and_state_agree(db: penstock.Database) -> None:
 
 
 def test_a_copy_goes_on_elsewhere(opened: Callable[..., penstock.Database], tmp_path: Path) -> None:
-    """H16, J3, J4: everything is under the state path; a copy of it in another place goes on exactly where it was."""
+    """H16, J3, J4, W8: everything is under the state path; a copy of it in another place goes on exactly where it was."""
     db = opened()
     db.execute(STREAM + ";" + VIEWS)
     db.append("trades", [{"symbol": "A", "ts": ms(second)} for second in (1, 2, 11)], partition=0)

@@ -259,7 +259,7 @@ LATE_QUERIES = {
 
 @pytest.mark.parametrize("sql", list(LATE_QUERIES))
 def test_late_rows(spark: SparkSession, sql: str) -> None:
-    """The query over re-read rows names each source row that missed a window, once, with how many it missed (E18)."""
+    """The query over re-read rows names each source row that missed a window, once, with how many it missed (F3)."""
     report = analyze_script(f"{TRADES}{sql};")[-1]
     assert report.plan is not None, report.error
     job = plan_job(report.plan)

@@ -6,16 +6,22 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
+from penstock.catalog.model import SourceDefinition
 from penstock.errors import InternalError, PenstockError, ResolutionError, UnsupportedError
 from penstock.interfaces.catalog_answers import catalog_answer, columns_table, explain, options_table
 from penstock.interfaces.changes import Change, Job
 from penstock.interfaces.result import Result
+from penstock.interfaces.tailing import tail
 from penstock.options import resolve_setting
+from penstock.options.settings import default_settings
 from penstock.plan.script import StatementReport, read_script, report_statement
 from penstock.runtime.checkpoints import CheckpointCoordinator
 from penstock.runtime.dimension_report import explain_dimensions
@@ -48,11 +54,12 @@ def connect(path: str | Path = DEFAULT_PATH, **settings: object) -> Database:
 
     Settings are those of SET, for this connection. Use it in a `with` block, or call `close`.
     """
-    typed = dict(resolve_setting(key, _option(value)) for key, value in settings.items())
+    typed = dict(resolve_setting(key, option_value(value)) for key, value in settings.items())
     return Database(Engine(Path(path), typed))
 
 
-def _option(value: object) -> s.OptionValue:
+def option_value(value: object) -> s.OptionValue:
+    """A value of Python as SET would be given it."""
     if isinstance(value, timedelta):
         return s.OptionValue("interval", Secret(str(value // timedelta(microseconds=1))))
     if isinstance(value, list | tuple):  # of paths
@@ -183,12 +190,23 @@ class Database:
 
         Batches of an updating query have a leading column `_op`, 'insert' or 'delete'.
         """
-        query = await asyncio.to_thread(self._follow, sql)
+        # Threads of its own: waiting for rows takes one for long, and those of the event loop are few. The second one
+        # closes the query while the first still waits.
+        threads = ThreadPoolExecutor(2, "penstock-stream")
+        loop = asyncio.get_running_loop()
+        query: EphemeralQuery | None = None
+        starting = loop.run_in_executor(threads, self._follow, sql)
         try:
-            while (batch := await asyncio.to_thread(query.next_batch)) is not None:
+            query = await asyncio.shield(starting)
+            while (batch := await loop.run_in_executor(threads, query.next_batch)) is not None:
                 yield batch
         finally:
-            await asyncio.to_thread(query.close)
+            if query is None:  # it failed, or the loop was cancelled while it starts
+                with suppress(Exception):
+                    query = await starting
+            if query is not None:
+                await loop.run_in_executor(threads, query.close)
+            threads.shutdown(wait=False)
 
     def follow(self, sql: str) -> Iterator[pa.RecordBatch]:
         """Like `stream`, for a program without an event loop."""
@@ -200,10 +218,21 @@ class Database:
             query.close()
 
     def _follow(self, sql: str) -> EphemeralQuery:
-        size = self._engine.session.settings.get("batch_size")
-        query = EphemeralQuery(self._engine, self._query(sql), batch_rows=size if isinstance(size, int) else 10_000)
+        plan = self._query(sql)
+        query = EphemeralQuery(self._engine, plan, batch_rows=self._batch_rows(plan))
         query.start(_START_SECONDS)
         return query
+
+    def _batch_rows(self, plan: LogicalPlan) -> int:
+        """The most rows of a batch for a reader: the least `batch_size` that a stream declares, else the setting."""
+        read = {scan.relation for scan in plan.scans()}
+        declared = [
+            found.options.values["batch_size"]
+            for found in self._engine.session.catalog
+            if isinstance(found, SourceDefinition) and found.name.text in read and "batch_size" in found.options.given
+        ]
+        setting = {**default_settings(), **self._engine.session.settings}["batch_size"]
+        return min(size for size in (declared or [setting]) if isinstance(size, int))
 
     def select_once(self, sql: str, timeout: float = 600.0) -> Result:
         """The answer to a query over streams from what is there now, with every window closed."""
@@ -221,6 +250,20 @@ class Database:
             return Result(query.collect(timeout))
         finally:
             query.close()
+
+    def tail_query(
+        self,
+        sql: str,
+        every: float | timedelta | None = None,
+        *,
+        event: Event | None = None,
+        iterations: int | None = None,
+    ) -> Iterator[Result]:
+        """Ask a query that ends again and again: now, and then `every` so many seconds, or when `event` is set.
+
+        Every 5 seconds when neither is given; until the loop is left, or for so many `iterations`.
+        """
+        return tail(lambda: self.sql(sql), every, event, iterations, lambda: self._engine.closed)
 
     # rows in, changes out
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, Self
 
 from penstock.clock import Clock, SystemClock
-from penstock.errors import ResolutionError, RuntimeFailure
+from penstock.errors import InvalidArgument, ResolutionError, RuntimeFailure
 from penstock.frozen import frozen
 
 Snapshot = Mapping[str, Any]
@@ -114,9 +114,9 @@ class CheckpointCoordinator:
         clock: Clock | None = None,
     ) -> None:
         if checkpoint_interval_seconds is not None and checkpoint_interval_seconds <= 0:
-            raise ResolutionError("INVALID_ARGUMENT", "checkpoint_interval_seconds must be more than zero")
+            raise InvalidArgument("INVALID_ARGUMENT", "checkpoint_interval_seconds must be more than zero")
         if retain < 1:
-            raise ResolutionError("INVALID_ARGUMENT", "retain must be 1 or more")
+            raise InvalidArgument("INVALID_ARGUMENT", "retain must be 1 or more")
         self._backend = backend
         self._interval_s = checkpoint_interval_seconds
         self._timeout_s = checkpoint_timeout_seconds

@@ -84,7 +84,7 @@ class EphemeralQuery:
             except queue.Empty:
                 if self.job.state is JobState.FAILED:
                     raise self.job.failure() from None
-                if self.job.state is JobState.STOPPED or self._closing.is_set():
+                if self.job.state is JobState.STOPPED or self._ends():
                     return None
 
     def collect(self, timeout: float) -> pa.Table:
@@ -117,6 +117,10 @@ class EphemeralQuery:
         self._store.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
+    def _ends(self) -> bool:
+        """Whether nobody reads any more: the query is being closed, or the whole database."""
+        return self._closing.is_set() or self._engine.closed
+
     def _make_run(self, job: Job, run_number: int) -> Run:
         return make_run(
             job.spec,
@@ -142,7 +146,7 @@ class EphemeralQuery:
                 self._kept.append(rows)
             return
         for batch in rows.combine_chunks().to_batches(max_chunksize=self._batch_rows):
-            while not self._closing.is_set():
+            while not self._ends():
                 try:
                     self._rows.put(batch, timeout=_POLL)
                     break

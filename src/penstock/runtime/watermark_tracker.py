@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.clock import Clock, SystemClock
-from penstock.errors import ResolutionError
+from penstock.errors import InvalidArgument, ResolutionError
 from penstock.runtime.event_time import EventTimeTracker, ScanTime
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class WatermarkTracker:
         delay = max_out_of_orderness_ms
         delay_us = delay // timedelta(microseconds=1) if isinstance(delay, timedelta) else delay * _US
         if delay_us < 0:
-            raise ResolutionError(
+            raise InvalidArgument(
                 "INVALID_ARGUMENT", "max_out_of_orderness_ms is negative", hint="give a delay of zero or more"
             )
         self._clock = clock or SystemClock()

@@ -1,4 +1,4 @@
-"""H16: passwords inside addresses are hidden and taken out; what only looks like a reference is refused."""
+"""Passwords inside addresses are hidden and taken out; what only looks like a reference is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text that finds late rows; tests/spark holds it against rows (E18)."""
+"""The text that finds late rows; tests/spark holds it against rows (F3)."""
 
 from __future__ import annotations
 

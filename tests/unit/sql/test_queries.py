@@ -148,7 +148,7 @@ def test_spellings_of_one_query(first: str, second: str) -> None:
 
 
 def test_joins() -> None:
-    """G11, L13: sides and methods; a comma is a join with nothing."""
+    """G11, L7: sides and methods; a comma is a join with nothing."""
     found = tree("SELECT * FROM a LEFT JOIN b ON a.x = b.x CROSS JOIN c NATURAL JOIN d ASOF JOIN e MATCH_CONDITION(a.t >= e.t) "
                  "ON a.x = e.x, f").args["joins"]  # fmt: skip
     shapes = [(join.method, join.side, join.kind) for join in found]
