@@ -25,7 +25,8 @@ class Query:
     """A query of the engine and its meaning in DuckDB.
 
     `closes`: it has windows, so rows without a usable time take no part. `end` is the place of the column with a window's
-    end. `key` are the columns that tell the rows of an updating view apart.
+    end; rows of a query without one come at some time, or `at_once`. `key` are the columns that tell the rows of an
+    updating view apart.
     """
 
     sql: str
@@ -34,6 +35,7 @@ class Query:
     end: int | None = None
     key: tuple[str, ...] | None = None
     before: str = ""  # statements that come first
+    at_once: bool = False
 
 
 @frozen
@@ -157,12 +159,12 @@ class Grouping:
 
 
 @st.composite
-def groupings(draw: st.DrawFn, *, windowed: bool, keyed: bool = False) -> Grouping:
+def groupings(draw: st.DrawFn, *, windowed: bool) -> Grouping:
     keys = tuple(
         draw(
             st.lists(
                 st.sampled_from(["k", "g", "COALESCE(k, 'none')"]),
-                min_size=0 if windowed and not keyed else 1,
+                min_size=0 if windowed else 1,
                 max_size=2,
                 unique=True,
             )
@@ -196,7 +198,8 @@ def running(draw: st.DrawFn) -> Query:
     )
 
 
-def _interval(seconds: int) -> str:
+def interval(seconds: int) -> str:
+    """An interval literal."""
     return f"INTERVAL '{seconds}' SECOND"
 
 
@@ -204,7 +207,7 @@ def _interval(seconds: int) -> str:
 def tumbling(draw: st.DrawFn) -> Query:
     parts = draw(groupings(windowed=True))
     size = draw(st.sampled_from([1, 3, 10, 60]))
-    window = f"ts, {_interval(size)}"
+    window = f"ts, {interval(size)}"
     return Query(
         f"SELECT TUMBLE_START({window}) AS s, TUMBLE_END({window}) AS e, {parts.shown_keys()}{parts.ours()} "
         f"FROM s{parts.where} GROUP BY {parts.grouped()}TUMBLE({window}){parts.having}",
@@ -228,7 +231,7 @@ def hopped(slide: int, size: int) -> str:
 def hopping(draw: st.DrawFn) -> Query:
     parts = draw(groupings(windowed=True))
     slide, size = draw(st.sampled_from([(2, 6), (4, 6), (3, 3), (5, 60)]))
-    window = f"ts, {_interval(slide)}, {_interval(size)}"
+    window = f"ts, {interval(slide)}, {interval(size)}"
     return Query(
         f"SELECT HOP_START({window}) AS s, HOP_END({window}) AS e, {parts.shown_keys()}{parts.ours()} "
         f"FROM s{parts.where} GROUP BY {parts.grouped()}HOP({window}){parts.having}",
@@ -241,10 +244,9 @@ def hopping(draw: st.DrawFn) -> Query:
 
 @st.composite
 def sessions(draw: st.DrawFn) -> Query:
-    # Spark runs no sessions over all rows at once, only by key.
-    parts = draw(groupings(windowed=True, keyed=True))
+    parts = draw(groupings(windowed=True))
     gap = draw(st.sampled_from([1, 2, 7]))
-    window = f"ts, {_interval(gap)}"
+    window = f"ts, {interval(gap)}"
     by = f"PARTITION BY {', '.join(parts.keys)} " if parts.keys else ""
     marked = f"SELECT *, COALESCE(ts - lag(ts) OVER ({by}ORDER BY ts) > {gap * SECOND}, true) AS begins FROM given{parts.where}"
     numbered = f"SELECT *, sum(begins::INT) OVER ({by}ORDER BY ts ROWS UNBOUNDED PRECEDING) AS session FROM ({marked})"
@@ -263,7 +265,7 @@ def unions(draw: st.DrawFn) -> Query:
     """Two readings of the stream in one window."""
     left, right, size = draw(predicates()), draw(predicates()), draw(st.sampled_from([2, 10]))
     term = draw(integers())
-    window = f"t, {_interval(size)}"
+    window = f"t, {interval(size)}"
     branches = "SELECT k, {term} AS n, ts AS t FROM {source} WHERE {left} UNION ALL SELECT k, v, ts FROM {source} WHERE {right}"
     ours, theirs = (branches.format(term=term, source=source, left=left, right=right) for source in ("s", "given"))
     return Query(
@@ -280,7 +282,7 @@ def unions(draw: st.DrawFn) -> Query:
 def inlined(draw: st.DrawFn) -> Query:
     """A view that has no job of its own, under a window or a plain filter."""
     where, term, size = draw(predicates()), draw(integers()), draw(st.sampled_from([2, 10]))
-    window = f"moment, {_interval(size)}"
+    window = f"moment, {interval(size)}"
     before = f"CREATE VIEW picked AS SELECT {term} AS n, k AS name, ts AS moment FROM s WHERE {where}"
     table = f"(SELECT {term} AS n, k AS name, ts AS moment FROM given WHERE {where}) AS picked"
     if draw(st.booleans()):
@@ -304,8 +306,8 @@ def cascades(draw: st.DrawFn) -> Query:
     small = draw(st.sampled_from([1, 2, 5]))
     large = small * draw(st.sampled_from([2, 3, 6]))
     where = draw(predicates())
-    inner = f"ts, {_interval(small)}"
-    outer = f"rt, {_interval(large)}"
+    inner = f"ts, {interval(small)}"
+    outer = f"rt, {interval(large)}"
     return Query(
         f"SELECT TUMBLE_START({outer}) AS s, TUMBLE_END({outer}) AS e, COUNT(*) AS parts, SUM(n) AS n, MAX(total) AS best "
         f"FROM (SELECT k, TUMBLE_ROWTIME({inner}) AS rt, COUNT(*) AS n, SUM(v) AS total FROM s WHERE {where} "

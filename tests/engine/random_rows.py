@@ -47,6 +47,7 @@ class Append:
     partition: int
     rows: tuple[Row, ...]
     settled: bool
+    stream: int = 0
 
 
 @frozen
@@ -73,9 +74,9 @@ _BEHIND: Final = st.one_of(
 
 
 @st.composite
-def workloads(draw: st.DrawFn) -> Workload:
+def workloads(draw: st.DrawFn, streams: int = 1) -> Workload:
     """Rows whose times never fall behind the largest one before them by the delay or more."""
-    partitions = draw(st.integers(1, 3))
+    partitions = draw(st.integers(1, 3 if streams == 1 else 2))
     newest = draw(st.sampled_from(_BASES))
     appends: list[Append] = []
     number = 0
@@ -101,5 +102,6 @@ def workloads(draw: st.DrawFn) -> Workload:
                     time,
                 )
             )
-        appends.append(Append(draw(st.integers(0, partitions - 1)), tuple(rows), draw(st.booleans())))
+        partition, stream = draw(st.integers(0, partitions - 1)), draw(st.integers(0, streams - 1))
+        appends.append(Append(partition, tuple(rows), draw(st.booleans()), stream))
     return Workload(partitions, tuple(appends))

@@ -12,7 +12,7 @@ from penstock.plan.context import PlanContext, Relation
 from penstock.plan.event_times import window_time
 from penstock.plan.leaves import as_leaf
 from penstock.plan.nodes import WindowAssign
-from penstock.plan.relation import WINDOW_COLUMN, WINDOW_END_COLUMN, WINDOW_TYPE, EventTime, Field
+from penstock.plan.relation import WINDOW_COLUMN, WINDOW_TYPE, EventTime, Field
 from penstock.plan.scope import Scope, field_tree
 from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, subquery
 from penstock.plan.windows import WindowSpec, spark_window, window_spec
@@ -38,7 +38,7 @@ def assign_window(context: PlanContext, relation: Relation, leaf: Leaf, item: Wi
         context.read(key)
     spec = replace(spec, keys=tuple(key.field.name for key in keys))
     _check_names(relation, leaf, item)
-    kept = [entry for entry in relation.fields if entry.name not in (WINDOW_COLUMN, WINDOW_END_COLUMN)]
+    kept = [entry for entry in relation.fields if entry.name != WINDOW_COLUMN]
     event_time = relation.node.event_time
     fields = (
         *(replace(entry, event_time=False) if entry.event_time else entry for entry in kept),
@@ -46,7 +46,6 @@ def assign_window(context: PlanContext, relation: Relation, leaf: Leaf, item: Wi
         Field("window_end", TIMESTAMP, nullable=False, part="end"),
         Field("window_time", TIMESTAMP, nullable=False, part="time", event_time=True),
         Field(WINDOW_COLUMN, WINDOW_TYPE, nullable=False, window=True, hidden=True),
-        *((Field(WINDOW_END_COLUMN, TIMESTAMP, hidden=True),) if spec.kind == "CUMULATE" else ()),
     )
     delay = event_time.delay_us if event_time is not None else 0
     node = WindowAssign(
@@ -59,9 +58,7 @@ def assign_window(context: PlanContext, relation: Relation, leaf: Leaf, item: Wi
         window=spec,
     )
     tree = _tree(relation, leaf, kept, time, spec)
-    return Relation(
-        node, tree, spec, relation.open, window_end=spec.kind == "CUMULATE", unmerged=spec.kind == "SESSION"
-    )
+    return Relation(node, tree, spec, relation.open, unmerged=spec.kind == "SESSION")
 
 
 def _check_names(relation: Relation, leaf: Leaf, item: WindowTable) -> None:
@@ -78,7 +75,7 @@ def _check_names(relation: Relation, leaf: Leaf, item: WindowTable) -> None:
 def _tree(relation: Relation, leaf: Leaf, kept: list[Field], time: exp.Expr, spec: WindowSpec) -> exp.Select:
     """The input with its hidden window; the visible bounds are read from it wherever they are used."""
     _, source = as_leaf(relation, leaf.alias)
-    columns: list[exp.Expr] = [aliased(field_tree(entry, leaf.alias, leaf.window_end), entry.name) for entry in kept]
+    columns: list[exp.Expr] = [aliased(field_tree(entry, leaf.alias, leaf.window), entry.name) for entry in kept]
     if relation.open:
         columns = [exp.Column(this=exp.Star(), table=identifier(leaf.alias))]
     windowed = select([*columns, aliased(spark_window(spec, time), WINDOW_COLUMN)], source)
@@ -86,18 +83,19 @@ def _tree(relation: Relation, leaf: Leaf, kept: list[Field], time: exp.Expr, spe
 
 
 def _cumulate(windowed: exp.Select, kept: list[Field], time: exp.Expr, spec: WindowSpec) -> exp.Select:
-    """One row for each step of the window that the row still counts in."""
+    """Of the hopping windows of a row those that end inside the cumulating window it belongs to: its steps."""
     inner = "__cumulated"
     stepped = windowed.copy()
     stepped.set("expressions", [*stepped.expressions, aliased(time.copy(), "__time")])
     window = column(WINDOW_COLUMN, inner)
-    start = call("unix_micros", dot(window.copy(), "start"))
-    into = exp.Paren(this=exp.Sub(this=call("unix_micros", column("__time", inner)), expression=start.copy()))
-    steps = exp.Paren(this=exp.Sub(this=into, expression=call("pmod", into.copy(), number(spec.step_us))))
-    first = call(
-        "timestamp_micros", exp.Add(this=exp.Add(this=start, expression=steps), expression=number(spec.step_us))
+    into = exp.Paren(this=exp.Sub(this=call("unix_micros", column("__time", inner)), expression=number(spec.offset_us)))
+    past = exp.Paren(
+        this=exp.Sub(
+            this=call("unix_micros", dot(window.copy(), "end")), expression=call("unix_micros", column("__time", inner))
+        )
     )
-    step = exp.Interval(this=exp.Literal.string(str(spec.step_us)), unit=exp.var("MICROSECOND"))
-    ends = call("explode", call("sequence", first, dot(window.copy(), "end"), step))
+    ends = exp.LTE(
+        this=exp.Add(this=past, expression=call("pmod", into, number(spec.size_us))), expression=number(spec.size_us)
+    )
     columns: list[exp.Expr] = [column(entry.name, inner) for entry in kept]
-    return select([*columns, window, aliased(ends, WINDOW_END_COLUMN)], subquery(stepped, inner))
+    return select([*columns, window], subquery(stepped, inner), where=exp.Where(this=ends))

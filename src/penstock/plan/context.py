@@ -36,7 +36,6 @@ class Relation:
     """A planned query: the operators, the Spark tree that gives their columns, and the window of its rows.
 
     open: a relation of unknown columns, in lenient mode
-    window_end: CUMULATE: the end of the window is a hidden column of its own
     direct: a plain scan, which can stand in a FROM clause by its name
     unmerged: rows of a session window before they are grouped: their sessions are not known yet
     """
@@ -45,7 +44,6 @@ class Relation:
     tree: exp.Query
     window: WindowSpec | None = None
     open: bool = False
-    window_end: bool = False
     direct: bool = False
     unmerged: bool = False
 

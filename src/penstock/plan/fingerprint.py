@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from penstock.frozen import frozen
-from penstock.plan.spark_blocks import aggregate_nodes, aggregates, group_keys, outputs, relations
+from penstock.plan.join_times import join_time
+from penstock.plan.prune import columns_read
+from penstock.plan.spark_blocks import aggregate_nodes, aggregates, group_keys, outputs, relations, stream_joins
 from penstock.plan.spark_text import spark_sql
+from penstock.plan.trees import column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,15 +58,13 @@ def state_of(found: JobScans, kind: str) -> StateDescription:
         },
         "aggregates": reader.aggregates,
     }
-    if not reader.aggregates:
+    if reader.joins:
+        described["joins"] = reader.joins
+    if reader.distinct:
+        described["distinct"] = reader.distinct
+    if not (reader.aggregates or reader.joins or reader.distinct):
         described = {"scans": described["scans"]}
     return StateDescription(json.dumps(described, ensure_ascii=False, sort_keys=True))
-
-
-def aggregate_functions(state: str) -> tuple[str, ...]:
-    """The functions that the aggregate nearest to the input calls, in order, out of a description of state."""
-    described = json.loads(state).get("aggregates") or [{"aggregates": []}]
-    return tuple(call.partition("(")[0].lower() for call in described[0]["aggregates"])
 
 
 def describe_difference(old: str, new: str) -> str:
@@ -78,6 +79,9 @@ def describe_difference(old: str, new: str) -> str:
             )
     if before.get("kept by") != after.get("kept by"):
         return f"its state was kept by {before.get('kept by', 'nobody')} and is now by {after.get('kept by', 'nobody')}"
+    for part, words in (("joins", "the joins"), ("distinct", "the distinct rows")):
+        if before.get(part) != after.get(part):
+            return f"{words} were {_listed(before.get(part))} and are now {_listed(after.get(part))}"
     one, two = before.get("aggregates", []), after.get("aggregates", [])
     if len(one) != len(two):
         return f"it had {len(one)} aggregates and now has {len(two)}"
@@ -91,7 +95,7 @@ def describe_difference(old: str, new: str) -> str:
 def _listed(values: Any) -> str:
     if isinstance(values, str):
         return values
-    return ", ".join(values) if values else "none"
+    return ", ".join(_listed(value) for value in values) if values else "none"
 
 
 class _Reader:
@@ -100,6 +104,8 @@ class _Reader:
     def __init__(self, views: Mapping[str, str]) -> None:
         self.views = views
         self.aggregates: list[dict[str, Any]] = []
+        self.joins: list[list[str]] = []
+        self.distinct: list[list[str]] = []
 
     def query(self, query: exp.Expr) -> tuple[dict[str, exp.Expr], list[str]]:
         """The columns of a query in terms of scans and aggregates, and what its rows have passed."""
@@ -128,6 +134,10 @@ class _Reader:
                 values[alias], passed = self.query(below)
                 rows += passed
         for join in query.args.get("joins") or []:
+            if join_time(join) is not None:
+                on = join.args.get("on")
+                word = " ".join(part for part in (join.side, join.kind) if part) or "INNER"
+                rows.append(f"{word} JOIN on {self._text(on, values) if on is not None else 'nothing'}")
             if isinstance(join.this, exp.Lateral):
                 made = f"{self._text(join.this.this, values)}{' or none' if join.side else ''}"
                 rows.append(f"rows of {made}")
@@ -144,9 +154,24 @@ class _Reader:
         where = query.args.get("where")
         if where is not None:
             rows.append(f"where {self._text(where.this, values)}")
+        if stream_joins(query):
+            self.joins.append([*rows, *self._joined_columns(query, values)])
+        if query.args.get("distinct") is not None:
+            self.distinct.append([self._text(item.unalias(), values) for item in query.expressions])
         if aggregates(query):
             return self._aggregate(query, values, rows), [f"of aggregate {len(self.aggregates)}"]
         return {item.alias_or_name: self._resolved(item.unalias(), values) for item in query.expressions}, rows
+
+    def _joined_columns(self, query: exp.Select, values: dict[str, dict[str, exp.Expr]]) -> list[str]:
+        """The columns of each side of a join that are kept, as they come in."""
+        read = columns_read(query)
+        found: list[str] = []
+        for alias, below in relations(query).items():
+            names = sorted(read.get(alias, ()))
+            if not isinstance(below, exp.Table):
+                names = [name for name in outputs(below) if name in read.get(alias, ())]
+            found.append(f"columns {', '.join(self._text(column(name, alias), values) for name in names)}")
+        return found
 
     def _aggregate(
         self, query: exp.Select, values: dict[str, dict[str, exp.Expr]], rows: list[str]
@@ -158,7 +183,7 @@ class _Reader:
         sets = [self._text(entry, values) for entry in group.expressions] if group is not None else []
         keys = [self._text(key, values) for key in group_keys(query)]
         self.aggregates.append(
-            {"keys": sets if len(sets) != len(keys) else keys, "aggregates": list(dict.fromkeys(calls)), "rows": rows}
+            {"keys": sets if _has_sets(group) else keys, "aggregates": list(dict.fromkeys(calls)), "rows": rows}
         )
         number = len(self.aggregates)
         columns: dict[str, exp.Expr] = {}
@@ -178,6 +203,11 @@ class _Reader:
 
     def _text(self, tree: exp.Expr, values: dict[str, dict[str, exp.Expr]]) -> str:
         return spark_sql(self._resolved(tree, values), pretty=False)
+
+
+def _has_sets(group: exp.Expr | None) -> bool:
+    entries = group.expressions if group is not None else []
+    return any(isinstance(entry, exp.GroupingSets | exp.Cube | exp.Rollup) for entry in entries)
 
 
 class _ScanColumns(dict[str, exp.Expr]):

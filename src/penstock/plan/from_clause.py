@@ -10,7 +10,8 @@ from sqlglot import exp
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.assign_windows import assign_window
 from penstock.plan.context import PlanContext, Relation
-from penstock.plan.joins import JoinRequest, Side, plan_join, written_condition
+from penstock.plan.join_times import note_join
+from penstock.plan.joins import JoinRequest, PlannedJoin, Side, no_equal_nulls, plan_join, written_condition
 from penstock.plan.leaves import as_leaf, carrier
 from penstock.plan.nodes import Node, Values
 from penstock.plan.relation import Field
@@ -198,7 +199,8 @@ def settle_joins(context: PlanContext, bound: Bound, scope: Scope, where: list[e
             bound.node = pending.over(bound.node)
             base = [*base, pending.leaf]
             continue
-        left = Side(bound.node, base, {a: s for a, s in bound.windows.items() if any(b.alias == a for b in base)})
+        windows = {a: s for a, s in bound.windows.items() if any(b.alias == a for b in base)}
+        left = Side(bound.node, base, windows, bound.carrier)
         right = Side(
             pending.right.node, [pending.leaf], {a: s for a, s in bound.windows.items() if a == pending.leaf.alias}
         )
@@ -209,12 +211,10 @@ def settle_joins(context: PlanContext, bound: Bound, scope: Scope, where: list[e
             written_condition(pending.written.args.get("on")) or _using_text(pending.written),
             span_of(pending.written.this),
         )
-        node, condition = plan_join(context, left, right, request)
-        bound.joins.append(_clause(node.kind, pending, condition, bound))
-        if node.static == "left" or (node.static is None and (left.node.bounded or node.kind == "right")):
-            bound.carrier = carrier(pending.leaf)
-        if node.kind == "full" and not node.bounded:
-            bound.carrier = None
+        planned = plan_join(context, left, right, request)
+        node = planned.node
+        bound.joins.append(note_join(_clause(planned, pending, bound), planned.time))
+        bound.carrier = _carrier(planned, bound, pending.leaf)
         bound.node = replace(node, fields=_joined_fields(node.kind, bound.node.fields, pending.leaf.fields))
         base = [*base, pending.leaf]
 
@@ -228,22 +228,33 @@ def _joined_fields(kind: str, left: tuple[Field, ...], right: tuple[Field, ...])
     return first + tuple(replace(entry, nullable=entry.nullable or nullable_right) for entry in right)
 
 
-def _clause(kind: str, pending: PendingJoin, condition: exp.Expr | None, bound: Bound) -> exp.Join:
-    if kind == "anti" and not bound.node.bounded and not pending.right.node.bounded:
+def _carrier(planned: PlannedJoin, bound: Bound, right: Leaf) -> exp.Expr | None:
+    """The column that carries the event time of joined rows: of a bounded join one of the two that bound it."""
+    node, time = planned.node, planned.time
+    if node.kind == "full" and not node.bounded:
+        return None
+    from_right = node.static == "left" or (node.static is None and (bound.node.bounded or node.kind == "right"))
+    side = time.right if from_right else time.left
+    if side is not None:
+        return column(side[1], side[0])
+    return carrier(right) if from_right else bound.carrier
+
+
+def _clause(planned: PlannedJoin, pending: PendingJoin, bound: Bound) -> exp.Join:
+    kind, condition = planned.node.kind, planned.condition
+    if kind == "anti" and planned.time.right is not None:
         # Spark has no anti join of streams: keep the left rows and filter those without a partner afterwards.
-        bound.anti.append(exp.Is(this=column(_marker(pending.leaf), pending.leaf.alias), expression=exp.Null()))
+        alias, name = planned.time.right  # never NULL in a row of the stream
+        bound.anti.append(exp.Is(this=column(name, alias), expression=exp.Null()))
         return exp.Join(this=pending.tree, side="LEFT", on=condition)
+    if kind == "full" and planned.time.of_streams:
+        condition = no_equal_nulls(condition)
     sides = {"left": "LEFT", "right": "RIGHT", "full": "FULL"}
     if kind in ("semi", "anti"):
         return exp.Join(this=pending.tree, side="LEFT", kind=kind.upper(), on=condition)
     if kind == "cross":
         return exp.Join(this=pending.tree, kind="CROSS")
     return exp.Join(this=pending.tree, side=sides.get(kind), kind=None if kind in sides else "INNER", on=condition)
-
-
-def _marker(leaf: Leaf) -> str:
-    hidden = [entry.name for entry in leaf.fields if entry.hidden]
-    return hidden[0] if hidden else leaf.fields[0].name
 
 
 def _kind(join: exp.Join) -> str:
@@ -297,8 +308,8 @@ def _using(
                 "UNKNOWN_COLUMN", f'column "{name}" of USING is not in both relations', span=span_of(join.this)
             )
         owner, entry = owners[0]
-        first = field_tree(entry, owner.alias, owner.window_end)
-        second = field_tree(others[0], right.alias, right.window_end)
+        first = field_tree(entry, owner.alias, owner.window)
+        second = field_tree(others[0], right.alias, right.window)
         equal = exp.EQ(this=first, expression=second)
         condition = equal if condition is None else exp.And(this=condition, expression=equal)
         shown = {"RIGHT": second, "FULL": exp.Coalesce(this=first.copy(), expressions=[second.copy()])}.get(

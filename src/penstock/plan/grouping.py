@@ -161,7 +161,7 @@ def plan_grouping(
 def _check_cumulate_end(grouping: Grouping, group: exp.Group, scope: Scope) -> None:
     """The start of a cumulating window does not tell its steps apart; of other windows either bound does."""
     window = grouping.window
-    if window is None or window.end is None:
+    if window is None or window.spec.kind != "CUMULATE":
         return
     columns = [found for key in group.find_all(exp.Column) if (found := scope.find(key)) is not None]
     if not any(found.field.part in ("end", "time") or found.field.window for found in columns):
@@ -262,8 +262,7 @@ def _of_relation(key: exp.Column, bound: Bound, scope: Scope) -> WindowBinding |
     if resolved.field.part not in ("start", "end", "time") and not resolved.field.window:
         return None
     alias = resolved.leaf.alias
-    end = resolved.leaf.window_end
-    return WindowBinding(bound.windows[alias], column(WINDOW_COLUMN, alias), None, end)
+    return WindowBinding(bound.windows[alias], column(WINDOW_COLUMN, alias))
 
 
 def _add_key(grouping: Grouping, binder: ExpressionBinder, key: exp.Expr, bound: Bound) -> None:
@@ -273,9 +272,6 @@ def _add_key(grouping: Grouping, binder: ExpressionBinder, key: exp.Expr, bound:
     grouping.texts.append(text)
     if tree not in grouping.keys:
         grouping.keys.append(tree)
-    window = grouping.window
-    if window is not None and tree == window.tree and window.end is not None and window.end not in grouping.keys:
-        grouping.keys.append(window.end.copy())
 
 
 def _key_tree(grouping: Grouping, binder: ExpressionBinder, key: exp.Expr) -> exp.Expr:
@@ -290,7 +286,7 @@ def _bound_of(tree: exp.Expr, window: WindowBinding) -> bool:
     from penstock.plan.scope import window_bound
 
     return tree == window.tree or any(
-        tree == window_bound(window.tree.copy(), part, window.end) for part in ("start", "end", "time")
+        tree == window_bound(window.tree.copy(), part, window.spec) for part in ("start", "end", "time")
     )
 
 

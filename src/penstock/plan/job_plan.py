@@ -12,18 +12,22 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError
 from penstock.frozen import frozen
+from penstock.plan.closing import distinct_key, spread_us, waits
 from penstock.plan.fingerprint import state_of
 from penstock.plan.job_dimensions import DimensionPlan
 from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
+from penstock.plan.join_times import note_stand_in
+from penstock.plan.kept_state import Kept, kept_state
 from penstock.plan.late_plan import late_text
 from penstock.plan.merging import BATCH_VIEW, NotMergeableError, merged
 from penstock.plan.nodes import Aggregate
 from penstock.plan.refused import refuse
+from penstock.plan.relation import WINDOW_COLUMN
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
 from penstock.plan.running import Running, running
-from penstock.plan.spark_blocks import length_us, relations, selects, window_call, window_key
+from penstock.plan.spark_blocks import group_keys, selects, stream_joins, window_call, window_key
 from penstock.plan.spark_text import spark_sql
-from penstock.plan.trees import aliased, call, number
+from penstock.plan.trees import aliased, call, dot, number
 
 if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
@@ -62,9 +66,10 @@ class JobPlan:
     merge: MergePlan | None
     key: tuple[str, ...]  # columns that tell rows apart (merge, update), hidden ones included; empty: one row
     columns: tuple[OutputColumn, ...]
-    uses_event_time: bool  # windows close by the watermark
-    spread_us: int  # a watermark so far past the largest event time, rounded up to milliseconds, closes every window
+    uses_event_time: bool  # the watermark closes something: windows, bounded joins, DISTINCT
+    spread_us: int  # a watermark so far past the largest event time, rounded up to milliseconds, closes all of it
     late: str | None  # see late_plan.late_sql
+    kept: tuple[Kept, ...]  # what Spark keeps, from the result down
     fingerprint: str
     state: str  # what the fingerprint stands for, as JSON; see fingerprint.describe_difference
     how: str  # for EXPLAIN: who keeps the state
@@ -81,12 +86,41 @@ def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
     tree = plan.spark.copy()
     if plan.bounded:
         _keep_distinct(tree)
+    _session_keys(tree)
     found = job_scans(plan, tree)
     if any(isinstance(node, Aggregate) and node.window is None for node in plan.nodes()):
         return _running_job(plan, found, state)
-    spread = spread_us(tree)
-    how = "Spark; windows close there" if spread else "Spark; nothing is kept between batches"
-    return _made(plan, found, "append", spark_sql(tree), uses_event_time=spread > 0, spread=spread, how=how)
+    return _made(plan, found, "append", spark_sql(tree), how=f"Spark; {_kept(tree)}")
+
+
+def _kept(tree: exp.Expr) -> str:
+    """In words, what Spark keeps of a query that only adds rows."""
+    blocks = selects(tree)
+    joins = [time for block in blocks for _, time in stream_joins(block)]
+    found = []
+    if any(not time.closes for time in joins):
+        found.append("every row of both streams of a join is kept there for ever")
+    if any(time.closes for time in joins):
+        found.append("joined rows are kept there until the watermark has passed their bound")
+    if any(window_key(block) is not None for block in blocks):
+        found.append("windows close there")
+    if any(distinct_key(block) is not None for block in blocks):
+        found.append("duplicates are forgotten there when the watermark passes them")
+    return ", ".join(found) or "nothing is kept between batches"
+
+
+def _session_keys(tree: exp.Expr) -> None:
+    """Gives sessions without a key one: Spark keeps no sessions over all rows at once, and folds constants away."""
+    for block in selects(tree):
+        key = window_key(block)
+        found = window_call(block, key) if key is not None else None
+        if key is None or found is None or found[1].name.lower() != "session_window" or len(group_keys(block)) > 1:
+            continue
+        time = found[1].expressions[0] if isinstance(key, exp.Anonymous) else dot(key.copy(), "start")
+        if isinstance(time, exp.Column) and time.name == WINDOW_COLUMN:
+            time = dot(time, "end")
+        nothing = call("pmod", call("unix_micros", time.copy()), number(1))
+        block.args["group"].append("expressions", note_stand_in(nothing))
 
 
 def _keep_distinct(tree: exp.Expr) -> None:
@@ -109,10 +143,9 @@ def _made(
     key: tuple[str, ...] = (),
     batch: str | None = None,
     merge: MergePlan | None = None,
-    uses_event_time: bool = False,
-    spread: int = 0,
 ) -> JobPlan:
     state = state_of(found, kind)
+    uses_event_time = waits(found.tree)
     return JobPlan(
         kind=kind,
         scans=found.scans,
@@ -122,8 +155,9 @@ def _made(
         key=key,
         columns=tuple(OutputColumn(field.name, field.type) for field in plan.columns),
         uses_event_time=uses_event_time,
-        spread_us=spread,
+        spread_us=spread_us(found.tree) if uses_event_time else 0,
         late=late_text(found.tree) if uses_event_time else None,
+        kept=kept_state(found.tree, running=kind == "update"),
         fingerprint=state.fingerprint,
         state=state.text,
         how=how,
@@ -159,6 +193,7 @@ def _running_job(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPl
                 merge=parts.plan,
                 how=f"Spark aggregates each batch, the view store merges{by}",
             )
+    _check_update(found.tree)
     return _made(
         plan,
         found,
@@ -167,6 +202,18 @@ def _running_job(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPl
         key=_key(block),
         how=f"Spark keeps the state (update mode): {why}",
     )
+
+
+def _check_update(tree: exp.Expr) -> None:
+    """Spark's update mode takes no rows of what emits them later: windows that close, outer joins."""
+    for block in selects(tree):
+        outer = any(time.kind in ("left", "right", "full", "anti") for _, time in stream_joins(block))
+        if outer or window_key(block) is not None or distinct_key(block) is not None:
+            raise NotYetError(
+                "QUERY_NOT_YET",
+                "a running aggregate that Spark keeps over windows, outer joins or DISTINCT is not there yet",
+                hint="use aggregates that the view store merges (COUNT, SUM, MIN, MAX, AVG) without state = 'spark'",
+            )
 
 
 def _key(block: Running) -> tuple[str, ...]:
@@ -195,20 +242,3 @@ def _update(block: Running) -> exp.Select:
     tree.set("having", None)
     tree.set("expressions", items)
     return tree
-
-
-def spread_us(tree: exp.Expr) -> int:
-    """How far behind the largest event time the last window of a query ends: the sum of windows along its longest path.
-
-    A row of time t is in windows that end at t + size at the latest, a session that it is the last row of ends at
-    t + gap, and the time of a closed window lies before its end: each window of a chain adds its own length. One that
-    is grouped by the window of the query below it ends together with it and adds nothing.
-    """
-    if isinstance(tree, exp.SetOperation):
-        return max(spread_us(tree.this), spread_us(tree.expression))
-    if not isinstance(tree, exp.Select):
-        return 0
-    below = max((spread_us(inner) for inner in relations(tree).values()), default=0)
-    key = window_key(tree)
-    found = window_call(tree, key) if key is not None else None
-    return below + (length_us(found[1]) if found is not None else 0)

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.errors import InternalError, NotYetError
+from penstock.errors import NotYetError
 from penstock.frozen import frozen
+from penstock.plan.closing import distinct_key, time_joins, waits
+from penstock.plan.event_marks import settle_marks
 from penstock.plan.job_dimensions import DIMENSION_VIEW, DimensionPlan, join_keys, static_relations
 from penstock.plan.prune import columns_read, prune
 from penstock.plan.spark_blocks import origins, own_window_calls, relations, scans, selects
-from penstock.plan.trees import identifier
+from penstock.plan.trees import column, identifier
 
 if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
@@ -24,7 +26,8 @@ class ScanPlan:
     """One reading of a source. `view` is the temporary view under which the job's text reads it.
 
     `columns` are the declared columns that are needed, in declared order; none are for `SELECT COUNT(*)`. `event_time`
-    is there where a window stands over the scan: rows without it, or far ahead of it, are no rows for this job.
+    is there where a window, a bounded join or DISTINCT stands over the scan: rows without it, or far ahead of it, are
+    no rows for this job.
     """
 
     id: str  # the relation's name; `name#2`, … for further readings
@@ -46,6 +49,8 @@ class JobScans:
 def job_scans(plan: LogicalPlan, tree: exp.Query) -> JobScans:
     """Names the scans of a tree, which is changed in place."""
     prune(tree)
+    if waits(tree):
+        settle_marks(tree, {scan.relation: scan.event_time.column for scan in plan.scans() if scan.event_time})
     times = _event_times(tree, plan)
     read = _columns(tree)
     known = {scan.relation: scan for scan in plan.scans()}
@@ -82,17 +87,29 @@ def _columns(tree: exp.Expr) -> dict[int, set[str]]:
 
 
 def _event_times(tree: exp.Expr, plan: LogicalPlan) -> dict[int, EventTime]:
-    """The event time of each table that a window stands over."""
+    """The event time of each table that a window, a bounded join or DISTINCT stands over."""
     known = {scan.relation: scan for scan in plan.scans()}
     found: dict[int, EventTime] = {}
     for select in selects(tree):
-        for call in own_window_calls(select):
-            places = origins(select, call)
+        for value in _times_of(select):
+            places = origins(select, value)
             if not places:
-                raise InternalError("a window stands on a time of unknown origin")
+                raise NotYetError(
+                    "QUERY_NOT_YET",
+                    "a window, a bounded join or DISTINCT over a join without a time bound, in a job, is not there yet",
+                    hint="bound the event times of the join: a.ts BETWEEN b.ts - INTERVAL '1' HOUR AND b.ts",
+                )
             for origin in places:
                 found[id(origin.table)] = _declared(known[origin.table.name], origin.column)
     return found
+
+
+def _times_of(select: exp.Select) -> list[exp.Expr]:
+    """The times and windows that a SELECT itself goes by."""
+    found: list[exp.Expr] = [*own_window_calls(select)]
+    found += [column(name, alias) for _, time in time_joins(select) for alias, name in time.columns]
+    distinct = distinct_key(select)
+    return [*found, *([distinct] if distinct is not None else [])]
 
 
 def _declared(scan: Scan, column: str) -> EventTime:

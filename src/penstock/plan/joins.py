@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
+from penstock.plan.join_times import JoinTime, TimeColumn
 from penstock.plan.nodes import Join, JoinStrategy, Node, Scan, all_nodes
 from penstock.plan.relation import WINDOW_COLUMN, Mode, State
 from penstock.plan.scope import shown_alias
@@ -31,6 +32,7 @@ class Side:
     node: Node
     leaves: list[Leaf]
     windows: dict[str, WindowSpec]  # alias -> window of its rows
+    carrier: exp.Expr | None = None  # the column or window that carries its event time
 
     @property
     def looked_up(self) -> bool:
@@ -63,6 +65,15 @@ class JoinRequest:
         return own + (self.where if self.kind in ("inner", "cross") else [])
 
 
+@dataclass(slots=True)
+class PlannedJoin:
+    """The join node, the condition Spark is given, and what bounds the join in time."""
+
+    node: Join
+    condition: exp.Expr | None
+    time: JoinTime
+
+
 def conjuncts_of(condition: exp.Expr) -> list[exp.Expr]:
     """The parts of a condition that all must hold."""
     if isinstance(condition, exp.Paren):
@@ -72,16 +83,14 @@ def conjuncts_of(condition: exp.Expr) -> list[exp.Expr]:
     return [condition]
 
 
-def plan_join(context: PlanContext, left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp.Expr | None]:
-    """The join node and the condition Spark is given."""
+def plan_join(context: PlanContext, left: Side, right: Side, request: JoinRequest) -> PlannedJoin:
+    """What kind of join it is."""
     if left.node.bounded and right.node.bounded:
         static = _looked_up_side(context, left, right, request)
         strategy: JoinStrategy = "batch" if static is None else "broadcast"
         carrier = left if static == "right" else right
-        return (
-            _node(left, right, request, strategy=strategy, bounded=True, static=static, **_carried(carrier, static)),
-            request.condition,
-        )
+        node = _node(left, right, request, strategy=strategy, bounded=True, static=static, **_carried(carrier, static))
+        return PlannedJoin(node, request.condition, JoinTime(strategy, request.kind))
     _check_keys(request)
     if left.node.bounded or right.node.bounded:
         return _dimension(left, right, request)
@@ -132,7 +141,7 @@ def _check_keys(request: JoinRequest) -> None:
             )
 
 
-def _dimension(left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp.Expr | None]:
+def _dimension(left: Side, right: Side, request: JoinRequest) -> PlannedJoin:
     stream = right if left.node.bounded else left
     if (
         request.kind == "full"
@@ -157,10 +166,11 @@ def _dimension(left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp
             request.span,
         )
     static = "left" if stream is right else "right"
-    return _node(left, right, request, strategy="broadcast", static=static), request.condition
+    node = _node(left, right, request, strategy="broadcast", static=static)
+    return PlannedJoin(node, request.condition, JoinTime("broadcast", request.kind))
 
 
-def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp.Expr | None]:
+def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest) -> PlannedJoin:
     for side in (left, right):
         if side.node.mode is not Mode.APPEND:
             raise _updating(
@@ -179,11 +189,12 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
             hint="add one to the ON clause, for example a.key = b.key; a time bound alone does not tell rows apart",
             span=request.span,
         )
-    bounds = time_bounds(request.conjuncts, left.times, right.times)
-    if bounds.complete:
-        return _interval(left, right, request, bounds)
+    pair = _bounded_times(left, right, request)
+    if pair is not None:
+        return _interval(left, right, request, *pair)
     if request.kind not in ("inner", "cross"):
-        missing = "one bound" if bounds != TimeBounds() else "a bound"
+        some = time_bounds(request.conjuncts, left.times, right.times)
+        missing = "one bound" if some != TimeBounds() else "a bound"
         raise _updating(
             f"a {request.kind} join of two streams without {missing} on their event times changes over time",
             "bound both event times, such as a.ts BETWEEN b.ts - INTERVAL '1' HOUR AND b.ts + INTERVAL '1' HOUR",
@@ -196,10 +207,24 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
     )
     state = State("every row of both streams", None)
     on = _and(equalities) if request.condition is None else request.condition
-    return _node(left, right, request, kind="inner", strategy="stream", state=state), on
+    node = _node(left, right, request, kind="inner", strategy="stream", state=state)
+    return PlannedJoin(node, on, JoinTime("forever", "inner"))
 
 
-def _window_join(left: Side, right: Side, request: JoinRequest) -> tuple[Join, exp.Expr | None] | None:
+def _bounded_times(left: Side, right: Side, request: JoinRequest) -> tuple[TimeColumn, TimeColumn, TimeBounds] | None:
+    """The time of each side between which both bounds stand; where there are several, the one that the left side
+    carries already, so that Spark has to follow no more than one."""
+    carried = left.carrier
+    first = (carried.table, carried.name) if isinstance(carried, exp.Column) else None
+    for one in sorted(left.times, key=lambda time: (time != first, time)):
+        for other in sorted(right.times):
+            bounds = time_bounds(request.conjuncts, {one}, {other})
+            if bounds.complete:
+                return one, other, bounds
+    return None
+
+
+def _window_join(left: Side, right: Side, request: JoinRequest) -> PlannedJoin | None:
     """L.window_start = R.window_start AND L.window_end = R.window_end: equality of the windows themselves."""
     for first in left.windows:
         for second in right.windows:
@@ -219,18 +244,17 @@ def _window_join(left: Side, right: Side, request: JoinRequest) -> tuple[Join, e
             same = exp.EQ(this=column(WINDOW_COLUMN, first), expression=column(WINDOW_COLUMN, second))
             spec = left.windows[first]
             state = State("the rows of open windows of both sides", "dropped when the window closes")
-            node = _node(
-                left, right, request,
-                kind="inner" if request.kind == "cross" else request.kind,
-                strategy="stream", window=spec, state=state,
-            )  # fmt: skip
-            return node, _and([same, *rest])
+            kind = "inner" if request.kind == "cross" else request.kind
+            node = _node(left, right, request, kind=kind, strategy="stream", window=spec, state=state)
+            time = JoinTime("window", kind, (first, WINDOW_COLUMN), (second, WINDOW_COLUMN))
+            return PlannedJoin(node, _and([same, *rest]), time)
     return None
 
 
-def _interval(left: Side, right: Side, request: JoinRequest, bounds: TimeBounds) -> tuple[Join, exp.Expr | None]:
-    first = ".".join(min(left.times))
-    second = ".".join(min(right.times))
+def _interval(
+    left: Side, right: Side, request: JoinRequest, one: TimeColumn, other: TimeColumn, bounds: TimeBounds
+) -> PlannedJoin:
+    first, second = ".".join(one), ".".join(other)
     low, high = bounds.low_us or 0, bounds.high_us or 0
     if low > high:
         raise ResolutionError(
@@ -242,13 +266,40 @@ def _interval(left: Side, right: Side, request: JoinRequest, bounds: TimeBounds)
     state = State(
         "rows of both sides that may still match", f"rows older than the bound ({kept}) and the watermark are dropped"
     )
-    on = request.condition if request.condition is not None else _and(request.conjuncts)
+    kind = "inner" if request.kind == "cross" else request.kind
     node = _node(
-        left, right, request,
-        kind="inner" if request.kind == "cross" else request.kind,
-        strategy="stream", time_bound=bounds.words(first, second), state=state,
-    )  # fmt: skip
-    return node, on
+        left, right, request, kind=kind, strategy="stream", time_bound=bounds.words(first, second), state=state
+    )
+    return PlannedJoin(
+        node, _interval_condition(left, right, request, one, other), JoinTime("interval", kind, one, other, low, high)
+    )
+
+
+def _interval_condition(
+    left: Side, right: Side, request: JoinRequest, one: TimeColumn, other: TimeColumn
+) -> exp.Expr | None:
+    """The condition, with the conjuncts of WHERE that connect the rows or bound their times: Spark forgets by them."""
+    own = conjuncts_of(request.condition) if request.condition is not None else []
+    wanted = [
+        conjunct
+        for conjunct in request.conjuncts
+        if conjunct not in own
+        and (
+            (request.condition is None and _connects(conjunct, left, right))
+            or time_bounds([conjunct], {one}, {other}) != TimeBounds()
+        )
+    ]
+    return _and([*own, *wanted])
+
+
+def no_equal_nulls(condition: exp.Expr | None) -> exp.Expr | None:
+    """The condition of a full join of streams, told that NULL equals nothing: Spark finds such rows by the bytes of
+    their keys, and of two NULLs those are equal."""
+    if condition is None:
+        return None
+    keys = [conjunct.this for conjunct in conjuncts_of(condition) if isinstance(conjunct, exp.EQ)]
+    there = [exp.Not(this=exp.Is(this=exp.Paren(this=key.copy()), expression=exp.Null())) for key in keys]
+    return _and([condition, *there])
 
 
 def _connects(conjunct: exp.Expr, left: Side, right: Side) -> bool:

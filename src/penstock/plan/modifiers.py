@@ -17,7 +17,9 @@ from penstock.sql.spans import span_of
 
 if TYPE_CHECKING:
     from penstock.plan.expressions import ExpressionBinder
+    from penstock.plan.relation import Field
     from penstock.plan.scope import Scope
+    from penstock.plan.windows import WindowSpec
 
 
 def plan_modifiers(
@@ -45,7 +47,7 @@ def _distinct(written: exp.Select, relation: Relation) -> None:
     node = relation.node
     state = None
     if not node.bounded:
-        kept = any(entry.event_time or entry.part is not None or entry.window for entry in node.visible)
+        kept = any(_tells_apart(entry, relation.window) for entry in node.visible)
         if node.mode is not Mode.APPEND or not (kept or relation.open):
             raise NotYetError(
                 "UPDATING_DISTINCT",
@@ -63,6 +65,13 @@ def _distinct(written: exp.Select, relation: Relation) -> None:
         state=state,
     )
     relation.tree.set("distinct", exp.Distinct())
+
+
+def _tells_apart(entry: Field, window: WindowSpec | None) -> bool:
+    """Whether a column says when its row can be forgotten; the start of a cumulating window is that of every step."""
+    if entry.part == "start" and window is not None and window.kind == "CUMULATE":
+        return False
+    return entry.event_time or entry.part is not None or entry.window
 
 
 def _order(

@@ -9,11 +9,11 @@ from sqlglot import exp
 from penstock.plan.block import Block, Item
 from penstock.plan.context import Relation
 from penstock.plan.grouping import Grouping
+from penstock.plan.join_times import note_time
 from penstock.plan.nodes import Node, Project
 from penstock.plan.relation import (
     EVENT_TIME_COLUMN,
     WINDOW_COLUMN,
-    WINDOW_END_COLUMN,
     WINDOW_TYPE,
     EventTime,
     Field,
@@ -36,8 +36,6 @@ def project(block: Block, node: Node) -> Relation:
         if grouping.window is not None and node.mode is Mode.APPEND:
             window = grouping.window.spec
             hidden.append(_hidden(WINDOW_COLUMN, grouping.window.tree.copy()))
-            if grouping.window.end is not None:
-                hidden.append(_hidden(WINDOW_END_COLUMN, grouping.window.end.copy()))
             delay = block.node.event_time.delay_us if block.node.event_time else 0
             event_time = EventTime(WINDOW_COLUMN, delay, of_window=True)
     elif not node.bounded and block.bound.carrier is not None and node.event_time is not None:
@@ -61,10 +59,9 @@ def project(block: Block, node: Node) -> Relation:
     )
     return Relation(
         project,
-        select_tree(block, items + hidden),
+        note_time(select_tree(block, items + hidden), event_time.column if event_time is not None else None),
         window,
         _open(block),
-        window_end=any(item.field.name == WINDOW_END_COLUMN for item in hidden),
         unmerged=grouping is None and block.bound.unmerged,
     )
 
@@ -87,9 +84,6 @@ def _carry(
     assert event_time is not None
     if isinstance(carrier, exp.Column) and carrier.name == WINDOW_COLUMN:
         hidden.append(_hidden(WINDOW_COLUMN, carrier.copy()))
-        leaf = next(leaf for leaf in block.scope.leaves if leaf.alias == carrier.table)
-        if leaf.window_end is not None:
-            hidden.append(_hidden(WINDOW_END_COLUMN, leaf.window_end.copy()))
         return block.bound.windows.get(carrier.table), event_time
     for item in items:
         if item.tree == carrier:

@@ -13,7 +13,7 @@ from penstock.plan.expressions import ExpressionBinder
 from penstock.plan.infer import assignable
 from penstock.plan.modifiers import plan_modifiers
 from penstock.plan.nodes import Node, SetOperation, Values
-from penstock.plan.relation import EVENT_TIME_COLUMN, WINDOW_COLUMN, WINDOW_END_COLUMN, EventTime, Field, Mode
+from penstock.plan.relation import EVENT_TIME_COLUMN, WINDOW_COLUMN, EventTime, Field, Mode
 from penstock.plan.rules.order import apply_rules
 from penstock.plan.scope import Scope, field_tree
 from penstock.plan.select import plan_select
@@ -178,9 +178,9 @@ def _side(relation: Relation, names: list[str], carried: EventTime | None, alias
     """One side of a set operation: the visible columns under the names of the first, and the event time as a column."""
     if relation.open:
         return select([exp.Star()], subquery(relation.tree, alias))
-    end = column(WINDOW_END_COLUMN, alias) if relation.window_end else None
     columns: list[exp.Expr] = [
-        aliased(field_tree(entry, alias, end), name) for entry, name in zip(relation.node.visible, names, strict=True)
+        aliased(field_tree(entry, alias, relation.window), name)
+        for entry, name in zip(relation.node.visible, names, strict=True)
     ]
     if carried is not None:
         event_time = relation.node.event_time

@@ -20,7 +20,7 @@ from penstock.plan.context import RankLimit, Relation
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.nodes import Node, TopN
 from penstock.plan.projection import select_tree
-from penstock.plan.relation import WINDOW_COLUMN, WINDOW_END_COLUMN, WINDOW_TYPE, EventTime, Field, Mode, State
+from penstock.plan.relation import WINDOW_COLUMN, WINDOW_TYPE, EventTime, Field, Mode, State
 from penstock.plan.scope import same_name, window_bound
 from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, subquery, whole_number
 from penstock.plan.window_calls import WindowBinding
@@ -90,7 +90,8 @@ def window_top_n(block: Block, node: Node, limit: RankLimit | None, windows: dic
     order = tree.args.get("order")
     if len(keys) == len(partition) or not isinstance(order, exp.Order):
         return None
-    if binding.end is not None and binding.end not in partition:
+    ends = [window_bound(binding.tree.copy(), part, binding.spec) for part in ("end", "time")]
+    if binding.spec.kind == "CUMULATE" and not any(key in (binding.tree, *ends) for key in partition):
         return None  # the start alone does not tell the steps of a cumulating window apart
     return _relation(block, node, binding, over, keys, order, limit.limit)
 
@@ -101,8 +102,7 @@ def _binding(block: Block, windows: dict[str, WindowSpec]) -> WindowBinding | No
     if len(windows) != 1:
         return None
     alias, spec = next(iter(windows.items()))
-    leaf = next(leaf for leaf in block.scope.leaves if leaf.alias == alias)
-    return WindowBinding(spec, column(WINDOW_COLUMN, alias), None, leaf.window_end)
+    return WindowBinding(spec, column(WINDOW_COLUMN, alias))
 
 
 def _is_row_number(tree: exp.Expr) -> bool:
@@ -111,7 +111,7 @@ def _is_row_number(tree: exp.Expr) -> bool:
 
 
 def _bound(key: exp.Expr, binding: WindowBinding) -> bool:
-    bounds = [window_bound(binding.tree.copy(), part, binding.end) for part in ("start", "end", "time")]
+    bounds = [window_bound(binding.tree.copy(), part, binding.spec) for part in ("start", "end", "time")]
     return key == binding.tree or key in bounds
 
 
@@ -122,16 +122,10 @@ def _relation(
     extra = [Item(Field(f"__p{i}", None), key, "") for i, key in enumerate(keys)]
     extra += [Item(Field(f"__o{i}", None), entry.this, "") for i, entry in enumerate(order.expressions)]
     extra.append(Item(Field(WINDOW_COLUMN, WINDOW_TYPE), binding.tree.copy(), ""))
-    groups = [WINDOW_COLUMN]
-    if binding.end is not None:
-        extra.append(Item(Field(WINDOW_END_COLUMN, None), binding.end.copy(), ""))
-        groups.append(WINDOW_END_COLUMN)
     base = select_tree(block, [*shown, *extra])
-    tree = _top_tree(base, shown, over, order, [*groups, *(f"__p{i}" for i in range(len(keys)))], limit)
+    tree = _top_tree(base, shown, over, order, [WINDOW_COLUMN, *(f"__p{i}" for i in range(len(keys)))], limit)
     fields = tuple(Field(over.field.name, INT, nullable=False) if item is over else item.field for item in block.items)
     fields += (Field(WINDOW_COLUMN, WINDOW_TYPE, hidden=True, window=True, nullable=False),)
-    if binding.end is not None:
-        fields += (Field(WINDOW_END_COLUMN, None, hidden=True),)
     delay = block.node.event_time.delay_us if block.node.event_time else 0
     written = block.binder.over[0]
     top = TopN(
@@ -144,7 +138,7 @@ def _relation(
         order_by=tuple(format_tree(entry) for entry in written.args["order"].expressions),
         limit=limit,
     )
-    return Relation(top, tree, binding.spec, window_end=binding.end is not None)
+    return Relation(top, tree, binding.spec)
 
 
 def _top_tree(
@@ -156,9 +150,8 @@ def _top_tree(
         pairs += [exp.Literal.string(name), column(name, "__base")]
     collected = call("collect_list", call("named_struct", *pairs))
     top = call("slice", call("array_sort", collected, _comparator(order)), number(1), number(limit))
-    carried = [name for name in groups if name in (WINDOW_COLUMN, WINDOW_END_COLUMN)]
     grouped = select(
-        [*(column(name, "__base") for name in carried), aliased(top, "__top")],
+        [column(WINDOW_COLUMN, "__base"), aliased(top, "__top")],
         subquery(base, "__base"),
         group=exp.Group(expressions=[column(name, "__base") for name in groups]),
     )
@@ -166,7 +159,7 @@ def _top_tree(
     columns: list[exp.Expr] = [aliased(dot(row.copy(), item.field.name), item.field.name) for item in shown]
     position = exp.Add(this=column("__position", "__ranked"), expression=number(1))
     columns.append(aliased(position, over.field.name))
-    columns += [column(name, "__grouped") for name in carried]
+    columns.append(column(WINDOW_COLUMN, "__grouped"))
     view = exp.Lateral(
         this=call("posexplode", column("__top", "__grouped")),
         view=True,

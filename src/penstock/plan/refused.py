@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.errors import NotYetError
+from penstock.plan.closing import distinct_key
 from penstock.plan.job_dimensions import check_static, static_nodes, static_relations
+from penstock.plan.join_times import time_output
 from penstock.plan.nodes import (
     Aggregate,
     Deduplicate,
@@ -26,8 +28,8 @@ from penstock.plan.nodes import (
     Values,
     WindowAssign,
 )
-from penstock.plan.relation import Mode
-from penstock.plan.spark_blocks import relations, scans, selects
+from penstock.plan.relation import EVENT_TIME_COLUMN, Mode
+from penstock.plan.spark_blocks import relations, scans, selects, window_key
 from penstock.sql.spans import span_of
 from penstock.sql.statements import Emit
 
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
 
 _RUNS = (
-    "today a job runs filters, projections, UNNEST, UNION ALL, TUMBLE, HOP and SESSION windows that close, "
-    "windows over those, GROUP BY without a window, and joins with dimension tables"
+    "today a job runs filters, projections, UNNEST, UNION ALL, windows that close and the first rows of each, joins of "
+    "streams and with dimension tables, DISTINCT with the event time, and GROUP BY without a window"
 )
 _BOUNDED_HINT = "store the result without it as a materialized view, and add it when you read the view"
 
@@ -58,6 +60,8 @@ def refuse(plan: LogicalPlan) -> None:
     for table in scans(plan.spark):
         if id(table) not in read:
             raise _not_yet(f'a subquery over "{table.name}" in a job is not there yet', _RUNS, span_of(table))
+    for select in selects(plan.spark):
+        _check_select(select)
     _check_running(plan.root, covered=False)
 
 
@@ -67,17 +71,42 @@ def _refuse_both(both: set[str]) -> None:
         raise _not_yet(f'"{relation}" as a stream and as the table it is joined with, in one job', hint, None)
 
 
+def _check_select(select: exp.Select) -> None:
+    """What only the tree shows: whether rows that are kept can be let go of again."""
+    if select.args.get("distinct") is not None:
+        key = distinct_key(select)
+        if key is None or time_output(select) == EVENT_TIME_COLUMN:
+            hint = "select the event time, or the bounds of a window, so that old rows can be forgotten"
+            raise _not_yet("SELECT DISTINCT without the event time in a job is not there yet", hint, None)
+    if _sets_without_window(select):
+        hint = "put the window into the GROUP BY beside the sets, or into each of them"
+        raise _not_yet("a grouping set without the window in a job is not there yet", hint, None)
+
+
+def _sets_without_window(select: exp.Select) -> bool:
+    """Whether GROUP BY has a window, and a set of keys without it: that group never ends."""
+    key, group = window_key(select), select.args.get("group")
+    if key is None or group is None or key in group.expressions:
+        return False
+    sets = [entry for entry in group.expressions if isinstance(entry, exp.GroupingSets)]
+    # ROLLUP and CUBE have a set without any key
+    return not any(all(_holds(entry, key) for entry in found.expressions) for found in sets)
+
+
+def _holds(entry: exp.Expr, key: exp.Expr) -> bool:
+    if isinstance(entry, exp.Tuple):
+        return key in entry.expressions
+    return entry == key or (isinstance(entry, exp.Paren) and entry.this == key)
+
+
 def _check(node: Node, plan: LogicalPlan) -> None:
     if isinstance(node, Scan):
         _check_scan(node, plan.spark)
     elif isinstance(node, Aggregate):
         _check_aggregate(node, plan)
-    elif isinstance(node, WindowAssign) and node.window.kind == "CUMULATE":
-        raise _not_yet("CUMULATE windows in a job are not there yet", "use TUMBLE or HOP", None)
     elif isinstance(node, Join):
-        if not node.broadcast:
-            what = f"a join ({node.kind}) of streams in a job is not there yet"
-            raise _not_yet(what, _RUNS, _place(plan.spark, exp.Join))
+        if node.strategy == "batch":
+            raise _not_yet("a join of bounded tables in a job is not there yet", _RUNS, _place(plan.spark, exp.Join))
     elif isinstance(node, SetOperation):
         if node.operator != "UNION ALL":
             raise _not_yet(f"{node.operator} in a job is not there yet", "UNION ALL keeps every row of both", None)
@@ -94,13 +123,9 @@ def _check_operator(node: Node, tree: exp.Expr) -> None:
         word = "ORDER BY" if isinstance(node, Sort) else "LIMIT"
         kind = exp.Order if isinstance(node, Sort) else exp.Limit
         raise _not_yet(f"{word} in a job is not there yet", _BOUNDED_HINT, _place(tree, kind))
-    if isinstance(node, Deduplicate):
-        raise _not_yet("SELECT DISTINCT in a job is not there yet", "group by the columns in a window", None)
-    if isinstance(node, TopN):
-        raise _not_yet("the first rows of each window in a job are not there yet", _BOUNDED_HINT, None)
     if isinstance(node, Rank):
         raise _not_yet("OVER in a job is not there yet", _BOUNDED_HINT, _place(tree, exp.Window))
-    if not isinstance(node, Filter | Project | Unnest | WindowAssign | Output):
+    if not isinstance(node, Filter | Project | Unnest | WindowAssign | TopN | Deduplicate | Output):
         raise _not_yet(f"{node.label} in a job is not there yet", _RUNS, None)
 
 
@@ -119,14 +144,12 @@ def _check_scan(node: Scan, tree: exp.Expr) -> None:
 
 def _check_aggregate(node: Aggregate, plan: LogicalPlan) -> None:
     if node.window is not None:
-        if node.window.kind == "CUMULATE":
-            raise _not_yet("CUMULATE windows in a job are not there yet", "use TUMBLE or HOP", None)
         if node.emit is Emit.CHANGES:
             hint = "leave EMIT CHANGES out: each window is then emitted once, when it closes"
             raise _not_yet("windows with EMIT CHANGES in a job are not there yet", hint, None)
-        if node.window.kind == "SESSION" and len(node.group_by) == 1:
-            hint = "group by a column besides the session, such as the user it belongs to"
-            raise _not_yet("a session window without another key in a job is not there yet", hint, None)
+        if node.window.kind == "SESSION" and node.grouping_sets:
+            hint = "group by the keys, or use TUMBLE or HOP"
+            raise _not_yet("grouping sets over session windows in a job are not there yet", hint, None)
     elif node.grouping_sets:
         hint = "add a window to the GROUP BY, or write one query for each set"
         raise _not_yet("grouping sets without a window in a job are not there yet", hint, None)

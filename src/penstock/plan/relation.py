@@ -13,7 +13,6 @@ from penstock.types import Field as StructField
 # Columns of our own inside generated text; users cannot write a name that begins like this.
 HIDDEN_PREFIX: Final = "__"
 WINDOW_COLUMN: Final = "__window"
-WINDOW_END_COLUMN: Final = "__window_end"  # CUMULATE: the window closes later than the step that ends here
 EVENT_TIME_COLUMN: Final = "__event_time"
 
 WINDOW_TYPE: Final = SqlType("STRUCT", fields=(StructField("start", TIMESTAMP), StructField("end", TIMESTAMP)))

@@ -19,7 +19,7 @@ from penstock.plan.context import PlanContext, Relation
 from penstock.plan.event_times import default_event_time
 from penstock.plan.names import is_proctime
 from penstock.plan.nodes import Project, Scan
-from penstock.plan.relation import WINDOW_END_COLUMN, EventTime, Field, Mode
+from penstock.plan.relation import EventTime, Field, Mode
 from penstock.plan.rules.order import apply_rules
 from penstock.plan.scope import field_tree, nearest
 from penstock.plan.trees import aliased, column, identifier, select, subquery
@@ -155,13 +155,12 @@ def renamed(relation: Relation, names: list[str]) -> Relation:
     if [entry.name for entry in visible[: len(names)]] == names:
         return relation
     inner = "__renamed"
-    end = column(WINDOW_END_COLUMN, inner) if relation.window_end else None
     fields: list[Field] = []
     items: list[exp.Expr] = []
     remaining = iter(names)
     for entry in relation.fields:
         name = entry.name if entry.hidden else next(remaining, entry.name)
-        items.append(aliased(field_tree(entry, inner, end), name))
+        items.append(aliased(field_tree(entry, inner, relation.window), name))
         fields.append(entry.renamed(name))
     tree = select(items, subquery(relation.tree, inner))
     below = relation.node

@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from penstock.errors import ResolutionError, Span
 from penstock.plan.relation import HIDDEN_PREFIX, WINDOW_COLUMN, Field
-from penstock.plan.trees import column, dot, keep_place, typed
+from penstock.plan.trees import call, column, dot, keep_place, number, typed
+from penstock.plan.windows import WindowSpec
 from penstock.sql.spans import span_of
 from penstock.types import TIMESTAMP, SqlType
 from penstock.types import Field as StructField
@@ -25,7 +26,7 @@ class Leaf:
     alias: str
     fields: tuple[Field, ...]
     open: bool = False  # a relation we know nothing of (lenient mode): any column name fits
-    window_end: exp.Expr | None = None  # CUMULATE keeps the end of its windows apart
+    window: WindowSpec | None = None  # the window of its rows
     bounded: bool = False
     _by_name: dict[str, list[Field]] = field(default_factory=dict, init=False, repr=False)
 
@@ -184,27 +185,34 @@ def _parts(node: exp.Column) -> list[exp.Identifier]:
 
 
 def _tree(leaf: Leaf, entry: Field) -> exp.Expr:
-    return typed(field_tree(entry, leaf.alias, leaf.window_end), entry.type)
+    return typed(field_tree(entry, leaf.alias, leaf.window), entry.type)
 
 
-def field_tree(entry: Field, alias: str, window_end: exp.Expr | None = None) -> exp.Expr:
+def field_tree(entry: Field, alias: str, window: WindowSpec | None) -> exp.Expr:
     """A column of a relation in generated text; a bound of its window is read from the hidden window."""
     if entry.window and not entry.hidden:
         return column(WINDOW_COLUMN, alias)
     if entry.part is None:
         return column(entry.name, alias)
-    return window_bound(column(WINDOW_COLUMN, alias), entry.part, window_end)
+    return window_bound(column(WINDOW_COLUMN, alias), entry.part, window)
 
 
-def window_bound(window: exp.Expr, part: str, end: exp.Expr | None) -> exp.Expr:
+def window_bound(window: exp.Expr, part: str, spec: WindowSpec | None) -> exp.Expr:
     """The tree of a bound of a window: its start, its end, or its time, one millisecond before the end."""
     if part == "start":
-        return dot(window, "start")
-    upper = end.copy() if end is not None else dot(window, "end")
+        return cumulate_start(window, spec) if spec is not None and spec.kind == "CUMULATE" else dot(window, "start")
+    upper = dot(window, "end")
     if part == "end":
         return upper
     millisecond = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("MILLISECOND"))
     return exp.Paren(this=exp.Sub(this=upper, expression=millisecond))
+
+
+def cumulate_start(window: exp.Expr, spec: WindowSpec) -> exp.Expr:
+    """Where a cumulating window begins: Spark keeps it as a hopping window, of which only the end is right."""
+    last = exp.Paren(this=exp.Sub(this=call("unix_micros", dot(window, "end")), expression=number(1)))
+    shifted = exp.Sub(this=last.copy(), expression=number(spec.offset_us)) if spec.offset_us else last.copy()
+    return call("timestamp_micros", exp.Sub(this=last, expression=call("pmod", shifted, number(spec.size_us))))
 
 
 def _with_path(found: Resolved, rest: list[exp.Identifier]) -> Resolved:

@@ -112,6 +112,6 @@ def _window_field(block: Block, expression: exp.Expr, entry: Field, tree: exp.Ex
     if isinstance(expression, WindowCall) or tree == window.tree:
         return replace(entry, window=True, type=WINDOW_TYPE, part=None)
     for part in WINDOW_PARTS:
-        if tree == window_bound(window.tree.copy(), part, window.end):
+        if tree == window_bound(window.tree.copy(), part, window.spec):
             return replace(entry, part=part, event_time=part == "time", nullable=False)
     return entry

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.frozen import frozen
+from penstock.plan.join_times import JoinTime, join_time
 from penstock.plan.relation import WINDOW_COLUMN
 from penstock.plan.trees import aggregate_text, has_aggregate, own_nodes
 
@@ -124,19 +125,32 @@ def window_key(select: exp.Select) -> exp.Expr | None:
     return None
 
 
+def stream_joins(select: exp.Select) -> list[tuple[exp.Join, JoinTime]]:
+    """The joins of a SELECT in which Spark keeps rows of streams, in order."""
+    found = [(join, join_time(join)) for join in select.args.get("joins") or []]
+    return [(join, time) for join, time in found if time is not None and time.of_streams]
+
+
 def window_call(select: exp.Select, key: exp.Expr) -> tuple[exp.Select, exp.Anonymous] | None:
-    """The call behind the window key of a GROUP BY, and the SELECT it stands in; None where a grouped query below
-    has that window already."""
+    """The call behind the window key of a GROUP BY, and the SELECT it stands in; None where that window has closed
+    below already: in a grouped query, or in a join of windows."""
     while True:
         if isinstance(key, exp.Anonymous):
             return select, key
+        if isinstance(key, exp.Column) and _joined(select, key):
+            return None
         inner = relations(select).get(key.table) if isinstance(key, exp.Column) else None
-        if not isinstance(inner, exp.Select) or aggregates(inner):
+        if not isinstance(inner, exp.Select) or aggregates(inner) or inner.args.get("distinct") is not None:
             return None
         found = item_of(inner, key.name)
         if found is None:
             return None
         select, key = inner, found
+
+
+def _joined(select: exp.Select, window: exp.Column) -> bool:
+    """Whether a SELECT joins by a window."""
+    return any((window.table, window.name) in time.columns for _, time in stream_joins(select))
 
 
 def own_window_calls(select: exp.Select) -> list[exp.Anonymous]:

@@ -10,10 +10,9 @@ from typing import Final
 from sqlglot import exp
 
 from penstock.frozen import frozen
+from penstock.plan.join_times import TimeColumn
 from penstock.plan.windows import duration_words
 from penstock.sql.durations import NotADuration, duration_us
-
-TimeColumn = tuple[str, str]  # alias, column
 
 _FLIPPED: Final[dict[type[exp.Expr], type[exp.Expr]]] = {
     exp.LT: exp.GT,

@@ -28,7 +28,6 @@ class WindowBinding:
     spec: WindowSpec
     tree: exp.Expr
     written: WindowCall | None = None
-    end: exp.Expr | None = None
     names: frozenset[str] = frozenset({"window"})  # what the SELECT list calls it
 
 
@@ -45,7 +44,7 @@ def bind_window(binder: ExpressionBinder, node: WindowCall | WindowPart) -> exp.
     if node.part == "proctime":
         raise _processing_time(span)
     part = "time" if node.part == "rowtime" else node.part
-    return typed(window_bound(binder.window.tree.copy(), part, binder.window.end), TIMESTAMP)
+    return typed(window_bound(binder.window.tree.copy(), part, binder.window.spec), TIMESTAMP)
 
 
 def _check_same(binder: ExpressionBinder, written: WindowCall, spec: WindowSpec, span: Span | None) -> None:
@@ -116,15 +115,23 @@ def window_reference(node: exp.Column, window: WindowBinding) -> exp.Expr | None
     names = [part.name.casefold() for part in node.parts]
     direct = {"window_start": "start", "window_end": "end", "window_time": "time"}
     if len(names) == 1 and names[0] in direct:
-        return typed(window_bound(window.tree.copy(), direct[names[0]], window.end), TIMESTAMP)
+        return typed(window_bound(window.tree.copy(), direct[names[0]], window.spec), TIMESTAMP)
     if names[0] not in window.names:
         return None
     if len(names) == 1:
-        return typed(window.tree.copy(), None)
+        return typed(_whole(window), None)
     bounds = {"start": "start", "end": "end", "window_start": "start", "window_end": "end"}
     if len(names) == 2 and names[1] in bounds:
-        return typed(window_bound(window.tree.copy(), bounds[names[1]], window.end), TIMESTAMP)
+        return typed(window_bound(window.tree.copy(), bounds[names[1]], window.spec), TIMESTAMP)
     return None
+
+
+def _whole(window: WindowBinding) -> exp.Expr:
+    """A window with both its bounds: what Spark keeps of a cumulating one has the right end only."""
+    if window.spec.kind != "CUMULATE":
+        return window.tree.copy()
+    start, end = (window_bound(window.tree.copy(), part, window.spec) for part in ("start", "end"))
+    return call("named_struct", exp.Literal.string("start"), start, exp.Literal.string("end"), end)
 
 
 def _processing_time(span: Span | None) -> NotYetError:

@@ -110,11 +110,14 @@ def spark_window(spec: WindowSpec, time: exp.Expr) -> exp.Expr:
     """
     if spec.kind == "SESSION":
         return _call("session_window", time, exp.Literal.string(duration_words(spec.gap_us)))
+    # Each step of a cumulating window ends where one of the hopping windows does.
+    slide = spec.step_us if spec.kind == "CUMULATE" else spec.slide_us or spec.size_us
+    offset = spec.offset_us % slide
     arguments = [exp.Literal.string(duration_words(spec.size_us))]
-    if spec.kind == "HOP" or spec.offset_us:
-        arguments.append(exp.Literal.string(duration_words(spec.slide_us or spec.size_us)))
-    if spec.offset_us:
-        arguments.append(exp.Literal.string(duration_words(spec.offset_us)))
+    if slide != spec.size_us or offset or spec.kind == "HOP":
+        arguments.append(exp.Literal.string(duration_words(slide)))
+    if offset:
+        arguments.append(exp.Literal.string(duration_words(offset)))
     return _call("window", time, *arguments)
 
 

@@ -254,7 +254,7 @@ class BatchCallback:
         if before is None or not self._spec.plan.uses_event_time or self._spec.plan.late is None:
             return None, 0
         times = [_number(seen.get("min")) for seen in observed]
-        if not any(time is not None and time < before.watermark_ms * 1000 for time in times):
+        if not any(time is not None and time <= before.watermark_ms * 1000 for time in times):
             return None, 0
         assert self._handle is not None
         if self._handle.dropped_rows() == 0:
@@ -293,7 +293,9 @@ class BatchCallback:
         found = self._rereads.dead(ranges, bad, logged.timestamp_ms)
         for scan, count in zip(self._scans, bad, strict=True):
             if count and scan.policy == "fail" and found is not None:
-                first = next(row for row in found.to_pylist() if row["stream"] == scan.scan.relation)
+                first = next((row for row in found.to_pylist() if row["stream"] == scan.scan.relation), None)
+                if first is None:
+                    continue
                 raise RuntimeFailure(
                     "BAD_RECORD",
                     f'a record of stream "{first["stream"]}" (partition {first["partition"]}, offset '

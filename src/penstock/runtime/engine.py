@@ -31,13 +31,13 @@ from penstock.errors import NotYetError, PenstockError, ResolutionError, Runtime
 from penstock.failpoints import hit
 from penstock.options.resolved import show
 from penstock.options.settings import default_settings
-from penstock.plan.fingerprint import aggregate_functions
 from penstock.runtime.dimension_refresh import Refresher
 from penstock.runtime.dimensions import Dimensions
 from penstock.runtime.functions import MISSING, Functions
 from penstock.runtime.home import Home
 from penstock.runtime.job import Job
 from penstock.runtime.job_spec import JobSpec
+from penstock.runtime.open_state import join_buffers, open_windows
 from penstock.runtime.physical import physical_plan
 from penstock.runtime.runs import check_fingerprint, make_run, nudge_file
 from penstock.runtime.secret_lookup import secret_of
@@ -47,7 +47,6 @@ from penstock.runtime.supervisor import Supervisor
 from penstock.runtime.system_rows import system_table
 from penstock.runtime.targets import Target, ViewTarget
 from penstock.spark.session import stop_session
-from penstock.spark.state_rows import state_frame
 from penstock.sql.statements import Name
 from penstock.stores.load_catalog import load_session, typed_settings
 from penstock.stores.views import JobTransition
@@ -159,10 +158,13 @@ class Engine:
 
     def open_windows(self, job: Job) -> pa.Table | None:
         """The live groups of the windows nearest to a job's input, from Spark's state; None where it has none."""
-        plan = job.spec.plan
-        if not plan.uses_event_time or not self.home.spark_started:
+        if not self.home.spark_started:
             return None
-        return state_frame(self.home.spark(), job.checkpoint, aggregate_functions(plan.state))
+        return open_windows(self.home.spark(), job.checkpoint, job.spec.plan.kept)
+
+    def join_buffers(self, job: Job) -> pa.Table | None:
+        """The rows that the joins of a job keep, from Spark's state; None where it has none."""
+        return join_buffers(self.home.spark(), job.checkpoint, job.spec.plan.kept) if self.home.spark_started else None
 
     def physical_plan(self, plan: LogicalPlan) -> str:
         """Spark's plan of a query, as far as it is known before it runs."""

@@ -57,14 +57,14 @@ class Rereads:
         import pyarrow as pa
 
         found: list[pa.Table] = []
-        for scan, span, count in zip(self._scans, ranges, bad, strict=True):
-            if count == 0 or span.end is None:
+        for place, (scan, span, count) in enumerate(zip(self._scans, ranges, bad, strict=True)):
+            if count == 0 or span.end is None or any(other.judges(scan) for other in self._scans[:place]):
                 continue
             rows = scan.bad_again(self._spark, span.start, span.end, batch_time_ms).toArrow()
             stream = pa.array([scan.scan.relation] * rows.num_rows, pa.string())
             at = pa.array([batch_time_ms * 1000] * rows.num_rows, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
             found.append(rows.add_column(0, "stream", stream).append_column("recorded_at", at))
-        return pa.concat_tables(found) if found else None
+        return _once(pa.concat_tables(found)) if found else None
 
     def late(self, ranges: Sequence[OffsetRange], watermark_ms: int, batch_time_ms: int) -> LateRows:
         """The rows whose windows had all closed under a watermark: stream, partition, offset, event_time, row."""
@@ -95,4 +95,15 @@ class Rereads:
                 "row": source.field("row"),
             }
         )
-        return LateRows(table.filter(whole), partly)
+        return LateRows(_once(table.filter(whole)), partly)
+
+
+def _once(rows: pa.Table) -> pa.Table:
+    """The rows without those of a stream that an earlier scan of it has told of already."""
+    import pyarrow as pa
+
+    seen: dict[tuple[object, ...], int] = {}
+    places = zip(*(rows.column(name).to_pylist() for name in ("stream", "partition", "offset")), strict=True)
+    for number, place in enumerate(places):
+        seen.setdefault(place, number)
+    return rows.take(pa.array(seen.values(), pa.int64())) if len(seen) < rows.num_rows else rows

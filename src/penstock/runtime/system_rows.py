@@ -28,7 +28,9 @@ def system_table(engine: Engine, name: str, columns: Collection[str] | None = No
     if short in engine.catalog_tables:
         return engine.catalog_tables[short](engine.session)
     if short == "window_aggregates":
-        return _window_aggregates(engine)
+        return _of_all_jobs(engine, name, engine.open_windows)
+    if short == "join_buffers":
+        return _of_all_jobs(engine, name, engine.join_buffers)
     if short == "watermarks":
         with_windows = columns is None or "pending_windows" in columns
         return rows_to_table(name, _watermarks(engine, with_windows=with_windows))
@@ -145,13 +147,13 @@ def _window_starts(engine: Engine, job: Job) -> tuple[int, ...]:
     return () if state is None else tuple(set(state.column("window_start").cast(pa.int64()).to_pylist()))
 
 
-def _window_aggregates(engine: Engine) -> pa.Table:
-    """The live groups of the open windows of all jobs."""
+def _of_all_jobs(engine: Engine, name: str, state_of: Callable[[Job], pa.Table | None]) -> pa.Table:
+    """What Spark keeps for all jobs: the live groups of open windows, or joined rows."""
     import pyarrow as pa
 
-    found = rows_to_table("penstock.window_aggregates", [])
+    found = rows_to_table(name, [])
     for job in tuple(engine.jobs.values()):
-        state = engine.open_windows(job)
+        state = state_of(job)
         if state is not None:
             names = pa.array([job.name] * state.num_rows, pa.string())
             found = pa.concat_tables([found, state.add_column(0, "job", names).cast(found.schema)])

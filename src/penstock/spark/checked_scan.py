@@ -67,6 +67,12 @@ class CheckedScan:
         """Whether a row can be bad at all."""
         return bool(self._checks_apply())
 
+    def judges(self, other: CheckedScan) -> bool:
+        """Whether every row that is bad for another scan is bad for this one too: then it need not be told twice."""
+        if self.scan.relation != other.scan.relation or not set(other._checks_apply()) <= set(self._checks_apply()):
+            return False
+        return self._typed or set(other.scan.columns) <= set(self.scan.columns)
+
     def stream(self, spark: SparkSession) -> DataFrame:
         """The good rows as a stream, with the columns that the query needs."""
         from pyspark.sql import functions as f

@@ -1,4 +1,5 @@
-"""The open windows of a running job, read from its checkpoint: what `penstock.window_aggregates` shows.
+"""The open windows and kept joins of a running job, read from its checkpoint: what `penstock.window_aggregates` and
+`penstock.join_buffers` show.
 
 Spark keeps, for each group, the buffers of its aggregates in the order of the query, and names them after what they
 hold: two sums are both called `sum`, and an average has a `sum` and a `count`. So buffers are told apart by place. The
@@ -53,14 +54,17 @@ class _Layout:
     buffer_names: tuple[str, ...]
 
 
-def state_frame(spark: SparkSession, checkpoint: Path, aggregates: Sequence[str], operator: int = 0) -> pa.Table:
+def state_frame(
+    spark: SparkSession, checkpoint: Path, aggregates: Sequence[str], operator: int = 0, *, keyed: bool = True
+) -> pa.Table:
     """The groups of a window aggregate: key, window_start, count, sum, min, max.
 
     `key` is the text of the group's other keys, with `,` between them; NULL without any. Of several aggregates of a
     kind the first is shown, of an average its sum and count where the query has none; what it has not is NULL.
 
     `aggregates` are the functions that the query calls, in its order and in lower case, each distinct call once;
-    `operator` tells which of its stateful operators is meant, counted from the source.
+    `operator` tells which of its stateful operators is meant, as Spark numbers them, from the result down. Where groups
+    are not `keyed`, what stands beside the window in Spark's key is nothing to show.
     """
     import pyarrow as pa
 
@@ -70,7 +74,7 @@ def state_frame(spark: SparkSession, checkpoint: Path, aggregates: Sequence[str]
 
     frame, parts = _layout(_read(spark, checkpoint, operator))
     places = buffer_places(aggregates, parts.buffer_names)
-    keys = [key.cast("string") for key in parts.keys]
+    keys = [key.cast("string") for key in parts.keys] if keyed else []
     shown: dict[str, Column] = {
         "key": f.concat_ws(",", *keys) if len(keys) > 1 else keys[0] if keys else f.lit(None).cast("string"),
         "window_start": parts.window["start"],
@@ -81,6 +85,15 @@ def state_frame(spark: SparkSession, checkpoint: Path, aggregates: Sequence[str]
         shown[name] = (f.lit(None) if place is None else parts.buffers[place]).cast(type_)
     rows: Any = frame.select(*[column.alias(name) for name, column in shown.items()]).toArrow()
     return pa.table(rows).cast(_schema()).sort_by([("window_start", "ascending"), ("key", "ascending")])
+
+
+def operator_names(spark: SparkSession, checkpoint: Path) -> tuple[str, ...]:
+    """What Spark calls the stateful operators of a query, by their numbers; none before the first batch."""
+    if committed(checkpoint) is None:
+        return ()
+    rows = spark.read.format("state-metadata").load(str(checkpoint.absolute()))
+    found = {row.operatorId: row.operatorName for row in rows.select("operatorId", "operatorName").collect()}
+    return tuple(name for _, name in sorted(found.items()))
 
 
 def pending_windows(spark: SparkSession, checkpoint: Path, operator: int = 0) -> tuple[int, ...]:
@@ -117,8 +130,46 @@ def buffer_places(aggregates: Sequence[str], names: Sequence[str]) -> dict[str, 
     return {**found, **{name: at for name, at in averages.items() if name not in found}}
 
 
-def _read(spark: SparkSession, checkpoint: Path, operator: int) -> DataFrame:
-    reader = spark.read.format("statestore").option("operatorId", operator)
+def join_frame(spark: SparkSession, checkpoint: Path, operator: int, side: str, time: str | None) -> pa.Table:
+    """The rows that one side of a join keeps: key, ts, data. `side` is left or right, `time` the name of its event time
+    or window; `data` is the row as JSON, without the columns that the query does not need."""
+    import pyarrow as pa
+
+    if committed(checkpoint) is None:
+        return _join_schema().empty_table()
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructField, StructType
+
+    frame = _read(spark, checkpoint, operator, joinSide=side)
+    key, value = _struct(frame, "key"), _struct(frame, "value")
+    names = _told_apart([field.name for field in value.fields])
+    row = StructType([StructField(name, field.dataType) for name, field in zip(names, value.fields, strict=True)])
+    keys = [f.col("key").cast(_by_place(key))[f"c{place}"].cast("string") for place in range(len(key.fields))]
+    frame = frame.select(f.concat_ws(",", *keys).alias("key"), f.col("value").cast(row).alias("row"))
+    ts: Column = f.lit(None)
+    if time in names:
+        ts = f.col("row")[time]
+        ts = ts["start"] if isinstance(row[time].dataType, StructType) else ts
+    rows: Any = frame.select(
+        "key", ts.cast("timestamp").alias("ts"), f.to_json("row").cast("binary").alias("data")
+    ).toArrow()
+    return pa.table(rows).cast(_join_schema()).sort_by([("ts", "ascending"), ("key", "ascending")])
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Names without repetition.
+
+    >>> _told_apart(["k", "ts", "k"])
+    ['k', 'ts', 'k_2']
+    """
+    return [
+        name if names.index(name) == place else f"{name}_{names[: place + 1].count(name)}"
+        for place, name in enumerate(names)
+    ]
+
+
+def _read(spark: SparkSession, checkpoint: Path, operator: int, **options: str) -> DataFrame:
+    reader = spark.read.format("statestore").option("operatorId", operator).options(**options)
     return reader.load(str(checkpoint.absolute()))
 
 
@@ -184,3 +235,9 @@ def _schema() -> pa.Schema:
             ("max", pa.float64()),
         ]
     )
+
+
+def _join_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([("key", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("data", pa.binary())])

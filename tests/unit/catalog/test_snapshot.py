@@ -265,6 +265,7 @@ def test_a_replaced_object_may_come_to_need_a_younger_one() -> None:
         ("connector_offsets", "connector_id partition offset timestamp job end_offset lag"),
         ("checkpoints", "job batch_id state started_at completed_at size_bytes"),
         ("window_aggregates", "job key window_start count sum min max"),
+        ("join_buffers", "job side key ts data"),
         ("late_rows", "job stream partition offset event_time watermark lateness row batch_id"),
         ("dead_letters", "job stream partition offset raw reason error recorded_at"),
         ("metrics", "job name value at"),

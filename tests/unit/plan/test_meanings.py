@@ -14,8 +14,8 @@ def test_top_n_of_a_cumulating_window_is_that_of_each_step() -> None:
         SELECT window_start, window_end, symbol, COUNT(*) AS n FROM {CUMULATE}
         GROUP BY window_start, window_end, symbol)) WHERE rn <= 1"""
     text = spark(sql.format(by="window_start, window_end"))
-    assert "GROUP BY `__base`.`__window`, `__base`.`__window_end`" in text
-    assert "`__window_end` AS `window_end`" in text
+    assert "GROUP BY `__base`.`__window`)" in text
+    assert "`__window`.`end` AS `window_end`" in text
     assert refused(sql.format(by="window_start")) == "UPDATING_TOP_N"
 
 

@@ -1,0 +1,186 @@
+"""Joins of streams as continuous jobs (contract G): what they keep, when they let go of it, and what is late for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+import penstock
+from penstock import PenstockError
+from tests.engine.answers import at, check_change_log, in_order, job, ms, read
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+STREAMS = """
+    CREATE STREAM orders (id INT, customer STRING, amount INT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
+    WITH (idle_timeout = '1 hour');
+    CREATE STREAM payments (order_id INT, paid INT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
+    WITH (idle_timeout = '1 hour');
+"""
+ON = "o.id = p.order_id AND p.ts BETWEEN o.ts AND o.ts + INTERVAL '10' SECOND"
+VIEWS = {
+    "paid": f"SELECT o.id, p.paid, o.ts AS ordered, p.ts AS at FROM orders AS o LEFT JOIN payments AS p ON {ON}",
+    "hidden": (
+        "SELECT customer, SUM(paid) AS total FROM (SELECT o.customer, p.paid FROM orders AS o JOIN payments AS p "
+        f"ON {ON} WHERE o.amount > 0) AS j GROUP BY customer, tumble(interval '20 seconds')"
+    ),
+    "unpaid": f"SELECT o.id FROM orders AS o LEFT ANTI JOIN payments AS p ON {ON}",
+    "totals": f"SELECT o.customer, COUNT(*) AS n, SUM(p.paid) AS total FROM orders AS o JOIN payments AS p ON {ON} GROUP BY o.customer",
+    "known": "SELECT DISTINCT customer, ts FROM orders",
+}
+
+
+def order(number: int, second: float, customer: str | None = "ada", amount: int = 1) -> dict[str, object]:
+    return {"id": number, "customer": customer, "amount": amount, "ts": ms(second)}
+
+
+def payment(number: int | None, second: float, paid: int = 1) -> dict[str, object]:
+    return {"order_id": number, "paid": paid, "ts": ms(second)}
+
+
+def kept(db: penstock.Database, view: str) -> list[tuple[str, str, object, dict[str, object]]]:
+    """The rows that the join of a view keeps."""
+    rows = db.sql(f"SELECT side, key, ts, data FROM penstock.join_buffers WHERE job = '{view}'").rows()
+    return in_order((side, key, ts, json.loads(data)) for side, key, ts, data in rows)
+
+
+def test_joins_wait_and_let_go(opened: Callable[..., penstock.Database]) -> None:
+    """E17, E24, G11, H3: two delays, the slower stream decides; the buffers fall with the watermark; a restart between."""
+    db = opened()
+    db.execute(STREAMS)
+    for view, query in VIEWS.items():
+        db.execute(f"CREATE MATERIALIZED VIEW {view} AS {query}")
+    db.append(
+        "orders", [order(1, 10), order(2, 12, "bob"), order(3, 14, None), order(3, 14, None), order(4, 15, amount=0)]
+    )
+    db.append("payments", [payment(1, 11, 5), payment(4, 16, 7), payment(None, 16), payment(2, 25)])
+    db.settle()
+    # orders stand at 15 - 5, payments at 25 - 1
+    assert job(db, "paid").watermark == at(10)
+    found = [(1, 5, at(10), at(11)), (4, 7, at(15), at(16))]
+    assert read(db, "paid") == found, "a pair is shown when both are there; order 2 is paid for too late"
+    assert read(db, "hidden") == read(db, "unpaid") == []
+    assert read(db, "totals") == [("ada", 2, 12)]
+    assert db.sql("SELECT * FROM hidden").columns == ["customer", "total"]
+    assert [(side, key, ts) for side, key, ts, _ in kept(db, "paid")] == [
+        ("left", "1", at(10)),
+        ("left", "2", at(12)),
+        ("left", "3", at(14)),
+        ("left", "3", at(14)),
+        ("left", "4", at(15)),
+        ("right", "1", at(11)),
+        ("right", "2", at(25)),
+        ("right", "4", at(16)),
+    ]
+    assert next(data for side, key, _, data in kept(db, "paid") if (side, key) == ("right", "4"))["paid"] == 7
+
+    db.close()
+    db = opened()
+    db.append("orders", [order(5, 40)])
+    db.append("payments", [payment(5, 41, 9)])
+    db.settle()
+    assert job(db, "paid").watermark == at(35)
+    # What no payment can reach any more: orders before 35 - 10.
+    unpaid = [(2, None, at(12), None), (3, None, at(14), None), (3, None, at(14), None)]
+    assert read(db, "paid") == in_order([*found, *unpaid, (5, 9, at(40), at(41))])
+    assert read(db, "unpaid") == [(2,), (3,), (3,)]
+    assert read(db, "hidden") == [("ada", 5)], "the order without an amount is filtered before the join"
+    assert read(db, "totals") == [("ada", 3, 21)]
+    assert read(db, "known") == in_order([("ada", at(10)), ("bob", at(12)), (None, at(14)), ("ada", at(15))])
+    assert [(side, key) for side, key, _, _ in kept(db, "paid")] == [("left", "5"), ("right", "5")]
+
+    # Behind the watermark: dropped by every join, and told of. A row at the watermark is too late for a join.
+    db.append("orders", [order(6, 12), order(7, 35), order(8, 36)])
+    db.settle()
+    late = db.sql(
+        "SELECT job, stream, event_time, watermark, row FROM penstock.late_rows ORDER BY job, event_time"
+    ).rows()
+    assert [(name, stream, json.loads(row)["id"]) for name, stream, _, _, row in late if name != "known"] == [
+        (name, "orders", number) for name in ("hidden", "paid", "totals", "unpaid") for number in (6, 7)
+    ]
+    assert {watermark for _, _, _, watermark, _ in late} == {at(35)}
+    assert db.metrics()["paid"]["late_rows"] == 2
+
+    for view in VIEWS:
+        db.drain(view)
+        check_change_log(db, view, ("customer",) if view == "totals" else None)
+        assert kept(db, view) == []
+    assert read(db, "unpaid") == [(2,), (3,), (3,), (8,)]
+    assert read(db, "hidden") == [("ada", 5), ("ada", 9)]
+    assert db.sql("SELECT COUNT(*) FROM penstock.window_aggregates").rows() == [(0,)]
+
+
+def test_windows_joined(db: penstock.Database) -> None:
+    """G9, G12, G13: windows of two streams side by side; while they are open, both are shown; no row is told of twice."""
+    side = "SELECT window_start, window_end, {0} AS id, COUNT(*) AS n FROM TUMBLE(TABLE {1}, DESCRIPTOR(ts), INTERVAL '10' SECOND) GROUP BY window_start, window_end, {0}"
+    db.execute(STREAMS)
+    db.execute(f"""
+        CREATE MATERIALIZED VIEW both_sides AS
+        SELECT COALESCE(o.window_start, p.window_start) AS s, o.id AS o, p.id AS p, o.n, p.n AS m
+        FROM ({side.format("id", "orders")}) AS o FULL JOIN ({side.format("order_id", "payments")}) AS p
+        ON o.id = p.id AND o.window_start = p.window_start AND o.window_end = p.window_end;
+        CREATE MATERIALIZED VIEW twice AS
+        SELECT a.id, b.id AS other FROM orders AS a JOIN orders AS b
+        ON a.customer = b.customer AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '2' SECOND AND a.id < b.id;
+    """)
+    db.append("orders", [order(1, 1), order(1, 2), order(2, 3), order(9, 12), {"id": 0, "ts": None}])
+    db.append("payments", [payment(1, 4), payment(7, 5), payment(9, 15)])
+    db.settle()
+    assert read(db, "both_sides") == []
+    shown = db.sql("SELECT job, key, window_start, count FROM penstock.window_aggregates").rows()
+    assert in_order(shown) == in_order(
+        [
+            ("both_sides", key, at(start), n)
+            for key, start, n in (("1", 0, 2), ("2", 0, 1), ("9", 10, 1), ("1", 0, 1), ("7", 0, 1), ("9", 10, 1))
+        ]
+    )
+    assert db.sql("SELECT job, stream, reason FROM penstock.dead_letters ORDER BY job").rows() == [
+        ("both_sides", "orders", "null_time"),
+        ("twice", "orders", "null_time"),
+    ]
+    db.append("orders", [order(3, 16)])
+    db.settle()
+    assert read(db, "both_sides") == in_order(
+        [(at(0), 1, 1, 2, 1), (at(0), 2, None, 1, None), (at(0), None, 7, None, 1)]
+    )
+    assert read(db, "twice") == [(1, 2), (1, 2)]
+    db.append("orders", [order(4, 1)])
+    db.settle()
+    assert db.sql("SELECT job, stream, offset FROM penstock.late_rows ORDER BY job").rows() == [
+        ("both_sides", "orders", 6),
+        ("twice", "orders", 6),
+    ]
+    for view in ("both_sides", "twice"):
+        db.drain(view)
+        check_change_log(db, view)
+    assert (at(10), 9, 9, 1, 1) in read(db, "both_sides")
+
+
+def test_joins_without_a_bound(db: penstock.Database) -> None:
+    """G13: an inner join keeps both streams for ever, late or not, and says so; what needs an end is refused by name."""
+    db.execute(STREAMS)
+    db.execute(
+        "CREATE MATERIALIZED VIEW pairs AS SELECT o.id, p.paid FROM orders AS o JOIN payments AS p ON o.id = p.order_id"
+    )
+    assert any("for ever" in notice for notice in db.notices())
+    db.append("orders", [order(1, 1_000), {"id": 2, "customer": "x", "amount": 1, "ts": None}])
+    db.append("payments", [payment(1, 2_000, 1), payment(2, 3_000, 2)])
+    db.settle()
+    db.append("payments", [payment(1, 1, 3)])
+    db.settle()
+    assert read(db, "pairs") == [(1, 1), (1, 3), (2, 2)]
+    refused = {
+        "UPDATING_JOIN": "SELECT o.id FROM orders AS o LEFT JOIN payments AS p ON o.id = p.order_id",
+        "UNBOUNDED_CROSS_JOIN": "SELECT o.id FROM orders AS o JOIN payments AS p ON p.ts BETWEEN o.ts AND o.ts + INTERVAL '1' SECOND",
+        "QUERY_NOT_YET": (
+            "SELECT COUNT(*) AS n FROM orders AS o JOIN payments AS p ON o.id = p.order_id "
+            "GROUP BY TUMBLE(o.ts, INTERVAL '1' MINUTE)"
+        ),
+    }
+    for condition, query in refused.items():
+        with pytest.raises(PenstockError) as raised:
+            db.execute(f"CREATE MATERIALIZED VIEW refused AS {query}")
+        assert raised.value.condition == condition, query
+    assert [found.name for found in db.jobs()] == ["pairs"]
