@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
-from penstock.plan.join_times import JoinTime, TimeColumn
+from penstock.plan.join_times import JoinBound, JoinTime, TimeColumn
 from penstock.plan.nodes import Join, JoinStrategy, Node, Scan, all_nodes
 from penstock.plan.relation import WINDOW_COLUMN, Mode, State
 from penstock.plan.scope import shown_alias
@@ -90,7 +90,8 @@ def plan_join(context: PlanContext, left: Side, right: Side, request: JoinReques
         strategy: JoinStrategy = "batch" if static is None else "broadcast"
         carrier = left if static == "right" else right
         node = _node(left, right, request, strategy=strategy, bounded=True, static=static, **_carried(carrier, static))
-        return PlannedJoin(node, request.condition, JoinTime(strategy, request.kind))
+        bound: JoinBound = "batch" if static is None else "broadcast"
+        return PlannedJoin(node, request.condition, JoinTime(bound, request.kind))
     _check_keys(request)
     if left.node.bounded or right.node.bounded:
         return _dimension(left, right, request)

@@ -126,8 +126,10 @@ def _sides(block: exp.Select) -> list[str]:
 
 
 def _first_and_joined(block: exp.Select) -> tuple[str, dict[str, JoinTime]]:
-    """The relation that the FROM clause begins with, and those that are joined to it as streams."""
-    return block.args["from_"].this.alias_or_name, {join.this.alias_or_name: time for join, time in stream_joins(block)}
+    """The stream that the FROM clause begins with, and those that are joined to it."""
+    joined = {join.this.alias_or_name: time for join, time in stream_joins(block)}
+    streams = [alias for alias, below in relations(block).items() if alias not in joined and not is_static(below)]
+    return streams[0], joined
 
 
 def _bound_of(block: exp.Select, alias: str) -> TimeColumn | None:
