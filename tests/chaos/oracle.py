@@ -23,6 +23,7 @@ from tests.chaos.workload import (
     INSERT,
     JOBS,
     KEYED,
+    PAIR_US,
     PARTITIONS,
     SINK,
     STREAM,
@@ -50,10 +51,13 @@ _QUERIES: Final = {
             FROM marked
         )
         SELECT item, min(ts), max(ts) + {GAP_US}, {_MEASURES} FROM numbered GROUP BY item, session""",
+    "by_pair": f"""
+        SELECT a.item, a.id, b.id, coalesce(b.ts, a.ts) FROM given AS a LEFT JOIN given AS b
+        ON a.item = b.item AND b.ts BETWEEN a.ts AND a.ts + {PAIR_US} AND a.id <> b.id""",
     "by_item": f"SELECT item, {_MEASURES} FROM given GROUP BY item",
     INSERT: "SELECT id, item, amount * 2, ts FROM given WHERE amount >= 40",
 }
-_KEY_COLUMNS: Final = {"by_tumble": 3, "by_hop": 3, "by_session": 3, "by_item": 1, INSERT: 1}
+_KEY_COLUMNS: Final = {"by_tumble": 3, "by_hop": 3, "by_session": 3, "by_pair": 3, "by_item": 1, INSERT: 1}
 
 
 def check(campaign: Campaign) -> None:
@@ -177,7 +181,9 @@ def _last_watermark(topic: Mapping[Place, Row]) -> int:
 
 
 def last_end(job: str, time_us: int) -> int:
-    """When the last window closes that a row belongs to."""
+    """When the last window closes that a row belongs to; a join takes no row that is not after the watermark."""
+    if job == "by_pair":
+        return time_us
     if job == "by_tumble":
         return time_us // TUMBLE_US * TUMBLE_US + TUMBLE_US
     if job == "by_hop":

@@ -1,6 +1,6 @@
 """kill -9 at seeded moments, from start-up to drain: nothing is lost, twice or made up, and time never goes back.
 
-A7 (a sink without duplicates), E15 (the watermark survives), E21 (a window is emitted once), K8, K14, K18, K22.
+A7 (a sink without duplicates), G11 (an outer join within a bound), E15 (the watermark survives), E21 (a window is emitted once), K8, K14, K18, K22.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ DELAY_US: Final = 5_000_000
 GAP_US: Final = 2_000_000
 TUMBLE_US: Final = 10_000_000
 HOP_US: Final = (5_000_000, 15_000_000)  # slide, size
+PAIR_US: Final = 2_000_000
 LATE_EVERY: Final = 20
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,6 +38,7 @@ JOBS: Final = {
     "by_tumble": True,
     "by_hop": True,
     "by_session": True,
+    "by_pair": True,
     "by_item": False,
     INSERT: False,
 }
@@ -70,6 +72,12 @@ CREATE MATERIALIZED VIEW by_session AS
 SELECT item, SESSION_START(ts, INTERVAL '2' SECOND) AS starts, SESSION_END(ts, INTERVAL '2' SECOND) AS ends,
   {_MEASURES}
 FROM {STREAM} GROUP BY item, SESSION(ts, INTERVAL '2' SECOND) EMIT FINAL;
+""",
+    "by_pair": f"""
+CREATE MATERIALIZED VIEW by_pair AS
+SELECT a.item, a.id AS first, b.id AS second, COALESCE(b.ts, a.ts) AS ends
+FROM {STREAM} AS a LEFT JOIN {STREAM} AS b
+ON a.item = b.item AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '{PAIR_US // 1_000_000}' SECOND AND a.id <> b.id;
 """,
     "by_item": f"""
 CREATE MATERIALIZED VIEW by_item AS

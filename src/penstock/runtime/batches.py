@@ -19,7 +19,7 @@ from penstock.errors import RuntimeFailure
 from penstock.failpoints import hit
 from penstock.frozen import frozen
 from penstock.runtime.event_time import Seen
-from penstock.runtime.rereads import OffsetRange
+from penstock.runtime.rereads import LateRows, OffsetRange
 from penstock.spark.offset_log import BatchOffsets, read_offsets
 from penstock.stores.views import BatchCommit, PartitionOffset
 
@@ -259,7 +259,7 @@ class BatchCallback:
         assert self._handle is not None
         if self._handle.dropped_rows() == 0:
             return None, 0
-        found = self._rereads.late(ranges, before.watermark_ms, logged.timestamp_ms)
+        found = self._not_told(self._rereads.late(ranges, before.watermark_ms, logged.timestamp_ms))
         if found.rows.num_rows and self._spec.late == "fail":
             first = found.rows.slice(0, 1).to_pylist()[0]
             raise RuntimeFailure(
@@ -269,6 +269,15 @@ class BatchCallback:
                 hint="allow a longer delay in the WATERMARK clause, or set late = 'keep'",
             )
         return self._with_watermark(found.rows, before.watermark_ms), found.partly
+
+    def _not_told(self, found: LateRows) -> LateRows:
+        """The late rows without those that were told of before: two scans of a stream may read a row in two batches."""
+        relations = [scan.scan.relation for scan in self._scans]
+        if not found.rows.num_rows or len(set(relations)) == len(relations):
+            return found
+        places = [tuple(row.values()) for row in found.rows.select(["stream", "partition", "offset"]).to_pylist()]
+        told = self._store.late_places(self._spec.name, min(offset for _, _, offset in places))
+        return LateRows(found.rows.filter([place not in told for place in places]), found.partly)
 
     def _with_watermark(self, rows: pa.Table, watermark_ms: int) -> pa.Table:
         """The rows with the watermark they came behind, and by how much."""

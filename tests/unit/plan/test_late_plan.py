@@ -72,3 +72,63 @@ def test_nothing_is_late_without_windows(sql: str) -> None:
 
 def test_the_core_is_left_as_it_was() -> None:
     assert "__source" not in job("SELECT COUNT(*) AS n FROM trades GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)").core
+
+
+INTERVAL = "t.symbol = q.symbol AND q.at BETWEEN t.ts AND t.ts + INTERVAL '1' MINUTE"
+
+
+def test_each_side_of_a_join_is_asked() -> None:
+    """A row is late for a join when its time is not after the watermark; what can match nothing is not missed."""
+    found = text(
+        f"SELECT t.symbol, q.bid FROM trades AS t JOIN quotes AS q ON {INTERVAL} AND q.bid > 1 WHERE t.price > 5"
+    )
+    left, right = found.split("UNION ALL")
+    assert "`t`.`ts` AS `__time` FROM `__scan_0` AS `t` WHERE" in left
+    assert "count_if(`__rows`.`__time` <= timestamp_micros(123))" in left
+    assert "NOT ( `t`.`symbol` ) IS NULL" in left
+    assert "`t`.`price` > 5" in left
+    assert "`bid`" not in left
+    assert "`q`.`at` AS `__time` FROM `__scan_1` AS `q` WHERE" in right
+    assert "`q`.`bid` > 1" in right
+    assert "`price`" not in right
+
+
+def test_an_outer_join_misses_every_row_of_the_side_it_keeps() -> None:
+    """Also one that can match nothing: it would have come out by itself."""
+    found = text(f"SELECT t.symbol FROM trades AS t LEFT JOIN quotes AS q ON {INTERVAL} AND t.price > 5")
+    left, right = found.split("UNION ALL")
+    assert "WHERE" not in left
+    assert "NOT ( `q`.`symbol` ) IS NULL" in right
+    anti = text(f"SELECT t.symbol FROM trades AS t LEFT ANTI JOIN quotes AS q ON {INTERVAL}")
+    assert "`at` IS NULL" not in anti
+
+
+def test_a_chain_of_joins_asks_every_stream_once() -> None:
+    """What comes out of a join is in time for the next; a window over it drops no source rows."""
+    found = text(
+        f"SELECT COUNT(*) AS n FROM trades AS t JOIN quotes AS q ON {INTERVAL} JOIN trades AS u ON u.symbol = t.symbol "
+        "AND u.ts BETWEEN t.ts AND t.ts + INTERVAL '1' SECOND GROUP BY TUMBLE(t.ts, INTERVAL '1' HOUR)"
+    )
+    assert found.count("UNION ALL") == 2
+    assert all(f"__scan_{number}" in found for number in range(3))
+    assert "1 hour" not in found
+
+
+def test_windows_of_a_join_are_counted() -> None:
+    """Rows of windows can miss some of theirs; aggregated windows have dropped theirs below."""
+    hop = "HOP(TABLE {}, DESCRIPTOR({}), INTERVAL '1' MINUTE, INTERVAL '2' MINUTE) AS {}"
+    sides = hop.format("trades", "ts", "l"), hop.format("quotes", "at", "r")
+    found = text(
+        f"SELECT l.symbol FROM {sides[0]} JOIN {sides[1]} ON l.symbol = r.symbol AND l.window_end = r.window_end"
+    )
+    assert found.count("`__rows`.`__window`.`end` <= timestamp_micros(123)") == 4
+    assert "`l`.`__time` AS `__time`" in found
+
+
+def test_distinct_misses_what_is_not_after_the_watermark() -> None:
+    found = text("SELECT DISTINCT symbol, ts FROM trades WHERE price > 1")
+    assert "`trades`.`ts` AS `__time` FROM `__scan_0` AS `trades` WHERE `trades`.`price` > 1" in found
+    assert "DISTINCT" not in found
+    assert "`end` <=" in text(
+        "SELECT DISTINCT symbol, window_end FROM TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '1' HOUR)"
+    )

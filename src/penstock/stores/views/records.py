@@ -46,6 +46,12 @@ def _add(
     run_with(writer, text, BATCH, to_duckdb(rows.select(given)))
 
 
+def late_places(reader: duckdb.DuckDBPyConnection, job: str, since: int) -> set[tuple[str, int, int]]:
+    """Stream, partition and offset of the late rows of a job from an offset on."""
+    text = 'SELECT stream, partition, "offset" FROM store.late_rows WHERE job = ? AND "offset" >= ?'
+    return {(row[0], row[1], row[2]) for row in reader.execute(text, [job, since]).fetchall()}
+
+
 def write_facts(writer: duckdb.DuckDBPyConnection, job: str, facts: Mapping[str, Any]) -> None:
     """Keep the facts of a job in the place of the ones before."""
     writer.execute("DELETE FROM store.jobs WHERE job = ?", [job])

@@ -357,6 +357,11 @@ class ViewStore:
         with self._lock, self._database.transaction() as writer:
             records.write_facts(writer, job, {**records.read_facts(writer, job), **facts})
 
+    def late_places(self, job: str, since: int) -> set[tuple[str, int, int]]:
+        """Stream, partition and offset of the late rows of a job from an offset on."""
+        with self._database.snapshot() as reader:
+            return records.late_places(reader, job, since)
+
     def job_facts(self, job: str) -> dict[str, Any]:
         """What was kept of a job; empty for an unknown one."""
         with self._database.snapshot() as reader:
