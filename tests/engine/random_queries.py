@@ -346,7 +346,7 @@ def functions(draw: st.DrawFn) -> Query:
             f"SELECT id, v + {plus}, {theirs} FROM given WHERE {where} AND v + {plus} > 0",
             before=before,
         )
-    window = f"ts, {_interval(size)}"
+    window = f"ts, {interval(size)}"
     return Query(
         f"SELECT TUMBLE_START({window}) AS s, TUMBLE_END({window}) AS e, named(k, v) AS name, spread(g) AS sp, "
         f"spread(shifted(id)) FILTER (WHERE {where}) AS f, shifted(COUNT(*)) AS n FROM s "
