@@ -55,7 +55,7 @@ def test_batch_suite_on_spark(db: penstock.Database, chosen: tuple[str, ...]) ->
             assert alike(found.rows()) == alike(wanted), name
 
 
-def test_bounded_sources_functions_and_windows(db: penstock.Database) -> None:
+def test_bounded_sources_functions_and_windows(db: penstock.Database, tmp_path: Path) -> None:
     """O1, O6, Q4: generated tables beside registered ones, also in subqueries; functions; every window in batch."""
     db.execute("""
         CREATE TABLE numbers (n BIGINT) WITH (connector = 'datagen', number_of_rows = 10, 'fields.n.kind' = 'sequence',
@@ -64,6 +64,13 @@ def test_bounded_sources_functions_and_windows(db: penstock.Database) -> None:
     db.register_table("wanted", {"n": [3, 4, 50]})
     assert db.sql("SELECT n FROM wanted WHERE n IN (SELECT n FROM numbers) ORDER BY n").rows() == [(3,), (4,)]
     assert db.sql("SELECT SUM(a.n) AS s FROM numbers AS a JOIN wanted AS w ON a.n = w.n").rows() == [(7,)]
+
+    (tmp_path / "names.csv").write_text("3,three\n50,fifty\n")
+    db.execute(
+        f"CREATE TABLE names (n BIGINT, name STRING) WITH (connector = 'file', path = '{tmp_path}/names.csv', format = 'csv')"
+    )
+    joined = "SELECT name FROM wanted JOIN names ON wanted.n = names.n WHERE wanted.n NOT IN (SELECT n FROM numbers)"
+    assert db.sql(joined).rows() == [("fifty",)]
 
     def shifted(values: pa.Array) -> pa.Array:
         return pc.add(values, 1)

@@ -202,6 +202,8 @@ def test_after_a_restart(opened: Callable[..., penstock.Database]) -> None:
     db.register_function("own", lambda v: v + 1, ["BIGINT"], int)
     db.execute("CREATE MATERIALIZED VIEW kept AS SELECT shout(k) AS k FROM s")
     db.execute("CREATE MATERIALIZED VIEW waits AS SELECT own(v) AS v FROM s")
+    db.execute("CREATE STREAM c (v BIGINT, w AS own(v)); CREATE MATERIALIZED VIEW computed AS SELECT w FROM c")
+    db.append("c", [{"v": 10}])
     put(db, ("a", 1, 1))
     db.settle()
     db.close()
@@ -217,3 +219,4 @@ def test_after_a_restart(opened: Callable[..., penstock.Database]) -> None:
     db.settle()
     assert read(db, "kept") == [("A!",), ("B!",), ("B!",)]
     assert read(db, "waits") == [(2,), (3,), (4,)]
+    assert read(db, "computed") == [(11,)]

@@ -47,12 +47,16 @@ class Functions:
     def make_ready(self, spark: SparkSession, names: Iterable[str], sources: Sequence[SourceDefinition] = ()) -> None:
         """Make the functions of a query known to Spark, those in computed columns of its sources included."""
         catalog = self._catalog()
-        computed = [name for source in sources for name in computed_functions(source, catalog)]
-        needed = dict.fromkeys([*names, *computed])
-        found = [catalog[ObjectKey("function", name)] for name in needed]
+        found = [catalog[ObjectKey("function", name)] for name in self.needed(names, sources)]
         calls = [self.call(item) for item in found if isinstance(item, FunctionDefinition)]
         if calls:
             register_functions(spark, calls)
+
+    def needed(self, names: Iterable[str], sources: Sequence[SourceDefinition] = ()) -> tuple[str, ...]:
+        """The functions of a query and of the computed columns of its sources, each once."""
+        catalog = self._catalog()
+        computed = [name for source in sources for name in computed_functions(source, catalog)]
+        return tuple(dict.fromkeys([*names, *computed]))
 
     def call(self, definition: FunctionDefinition) -> tuple[FunctionCall, SqlType]:
         """What Spark calls for a function, and the type it returns; FUNCTION_MISSING where its code is not there."""

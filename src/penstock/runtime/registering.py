@@ -79,7 +79,7 @@ def importable(function: Callable[..., Any]) -> str | None:
 def start_waiting(engine: Engine, function: str) -> None:
     """Start the jobs that stopped because this function was not there."""
     for job in tuple(engine.jobs.values()):
-        if function not in job.spec.plan.functions:
+        if function not in engine.functions.needed(job.spec.plan.functions, job.spec.sources):
             continue
         with job.control:  # a start that is under way is over then
             waits = job.state is JobState.FAILED and job.error is not None and MISSING in str(job.error)
