@@ -128,6 +128,19 @@ def test_a_batch_call_on_what_never_ends(db: penstock.Database) -> None:
         assert "db.stream" in (refused.value.hint or "")
 
 
+def test_the_bridge_of_the_texts() -> None:
+    """M7, M8: the calls as the guide writes them; Arrow under the name it uses."""
+    from penstock import create_sabot_sql_bridge
+    from penstock import cyarrow as ca
+
+    bridge = create_sabot_sql_bridge()
+    bridge.register_table("trades", ca.Table.from_pydict({"symbol": ["A", "B"], "price": [1.0, 2.0]}))
+    result = bridge.execute_sql("SELECT * FROM trades")
+    assert isinstance(result, ca.Table)
+    assert result.to_pydict() == {"symbol": ["A", "B"], "price": [1.0, 2.0]}
+    bridge.close()
+
+
 @pytest.fixture(scope="module")
 def shop(
     tmp_path_factory: pytest.TempPathFactory,
