@@ -44,6 +44,7 @@ def plan_text(plan: LogicalPlan) -> str:
         if scan.event_time is not None and not scan.bounded
     ]
     lines += [f"reads       {relation} ({', '.join(columns)})" for relation, columns in plan.reads if columns]
+    lines += [f"functions   in Python: {', '.join(plan.functions)}"] if plan.functions else []
     lines.append(f"columns     {_columns(plan)}")
     lines += [f"state       {state}" for state in _states(plan)]
     lines += [f"note        {text}" for text in plan.warnings]
@@ -132,6 +133,7 @@ def plan_json(plan: LogicalPlan) -> dict[str, Any]:
         "emit": plan.emit.value.lower() if plan.emit is not None else None,
         "columns": [_field(field) for field in plan.columns],
         "reads": {relation: list(columns) for relation, columns in plan.reads},
+        "functions": list(plan.functions),
         "operators": operators,
         "summary": {
             "sources": sum(1 for node in nodes if isinstance(node, Scan) and not node.bounded),

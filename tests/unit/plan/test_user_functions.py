@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.plan.explain import plan_json, plan_text
 from penstock.plan.job_plan import plan_job
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.store_text import store_sql
@@ -38,6 +39,12 @@ def test_aggregates_are_collected() -> None:
     job = plan_job(planned(FUNCTIONS + "SELECT symbol, middle(price) AS m FROM trades GROUP BY symbol"))
     assert (job.kind, job.functions) == ("update", ("middle",))  # the view store cannot merge it
     assert "middle" in job.state
+
+
+def test_explain_tells_of_them() -> None:
+    found = planned(FUNCTIONS + "SELECT score(price, symbol) AS s FROM trades")
+    assert "functions   in Python: score" in plan_text(found)
+    assert plan_json(found)["functions"] == ["score"]
 
 
 def test_the_view_store_does_not_answer_them() -> None:
