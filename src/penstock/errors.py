@@ -238,6 +238,7 @@ CONDITIONS: dict[str, Condition] = _table(
     ("TOPIC_MISMATCH", "42P16", "an embedded topic holds other columns than the relation declares"),
     ("SOURCE_DATA_LOST", "58030", "rows that a job has not read yet are gone"),
     ("FILE_NOT_FOUND", "58P01", "there is no file or directory of this name"),
+    ("SINK_DAMAGED", "58030", "what a sink has written is not there any more"),
     ("PATH_NOT_ALLOWED", "42501", "a path lies outside the directories that may be used"),
     ("SPARK_FAILED", "58000", "Spark could not start or run the query"),
     ("SOURCE_UNAVAILABLE", "08006", "what a source reads from cannot be reached; the job tries again"),

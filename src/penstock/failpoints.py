@@ -35,6 +35,9 @@ NAMES: Final = (
     "batch.exit",
     "source.latest_offset",
     "topic.before_end",
+    "file_sink.before_rename",
+    "file_sink.before_append",
+    "file_sink.after_append",
     "dimension.before_write",
     "dimension.before_announce",
 )

@@ -95,6 +95,8 @@ class Start:
 class Campaign:
     """One home, started again and again."""
 
+    worker = "tests.chaos.worker"
+
     def __init__(self, directory: Path, seed: int, jobs: Sequence[str] = tuple(JOBS), pause: float = 0.1) -> None:
         self.home = directory / "home"
         self.log = directory / "log"
@@ -121,7 +123,7 @@ class Campaign:
         arguments += ["--jobs", ",".join(self.jobs), "--pause", str(self._pause)]
         with (self.log / f"output{number}").open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tests.chaos.worker", *arguments],
+                [sys.executable, "-m", self.worker, *arguments],
                 cwd=ROOT,
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.blackhole import BlackholeSink
 from penstock.connectors.console import ConsoleSink
+from penstock.connectors.file_sink import FileSink
 from penstock.connectors.file_source import FileSource
 from penstock.connectors.generator import GeneratorSource
 from penstock.connectors.http import HttpSink
@@ -30,6 +31,7 @@ _SOURCES: Final[dict[str, Source]] = {
 }
 _SINKS: Final[dict[str, Sink]] = {
     "topic": TopicSink(),
+    "file": FileSink(),
     "console": ConsoleSink(),
     "blackhole": BlackholeSink(),
     "http": HttpSink(),

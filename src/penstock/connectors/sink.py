@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TextIO, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO, runtime_checkable
 
 from penstock.catalog.model import SinkDefinition
 from penstock.frozen import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from penstock.stores.topics.store import TopicStore
 
@@ -24,8 +25,10 @@ class SinkContext:
 
     producer: what a topic knows the job's batches by; another one when the job is created anew and counts from 0 again.
     encode: rows to one record of bytes each, in the format of the sink; None where it has none.
+    encode_frame: the same inside Spark, as a further column `__record`.
     output: where a console prints; the process's own output where none is given.
     state_path: the state directory, by which secrets are found.
+    roots: where files may lie; None: anywhere.
     """
 
     job: str
@@ -33,8 +36,10 @@ class SinkContext:
     definition: SinkDefinition
     topics: TopicStore
     encode: Callable[[pa.Table], pa.Array] | None = None
+    encode_frame: Callable[[DataFrame], DataFrame] | None = None
     output: TextIO | None = None
     state_path: Path = Path()
+    roots: tuple[str, ...] | None = None
 
 
 class Sink(Protocol):
@@ -64,3 +69,21 @@ class CheckedSink(Protocol):
 
     def check(self, context: SinkContext) -> None:
         """Raises what is wrong with the options, their secrets included."""
+
+
+@runtime_checkable
+class FrameSink(Protocol):
+    """A sink that Spark's tasks write to, so that rows need not pass through our own process.
+
+    `stage` is the action on a batch's frame, and `publish` is called with what it returned before the batch is in the
+    ledger. Both can happen again for the same batch.
+    """
+
+    def stages(self, definition: SinkDefinition) -> bool:
+        """Whether rows of this relation go this way; else `write` gets them."""
+
+    def stage(self, frame: DataFrame, context: SinkContext, batch_id: int) -> Any:
+        """Write the rows of a batch where nobody sees them; None where they are there already."""
+
+    def publish(self, staged: Any, context: SinkContext, batch_id: int) -> None:
+        """Make them visible."""

@@ -141,7 +141,7 @@ class BatchCallback:
         ]
         counts = [self._row_counts(scan, span) for scan, span in zip(self._scans, ranges, strict=True)]
         input_rows = sum(sum(each.values()) for each in counts)
-        rows = self._target.take(frame, input_rows)
+        rows = self._target.take(frame, input_rows, batch_id)
         hit("batch.after_action")
         observed = self._seen()
         self._observe(counts, observed, logged)

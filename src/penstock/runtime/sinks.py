@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from penstock.connectors.registry import sink_of
 from penstock.connectors.sink import OPERATION, CheckedSink, SinkContext
 from penstock.errors import InternalError
-from penstock.formats import encode_rows
+from penstock.formats import encode_frame, encode_rows
 from penstock.runtime.targets import SinkTarget
 from penstock.stores.topics.rows import rows_to_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from penstock.catalog.model import ColumnDefinition, SinkDefinition
     from penstock.runtime.home import Home
@@ -33,7 +34,13 @@ def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Sink
     context = _context(definition, home, spec.name, f"{spec.name}@{facts.get('created_at_us', 0)}")
     if isinstance(sink, CheckedSink):
         sink.check(context)
-    return SinkTarget(sink, context, spec.plan, lambda rows: fitted(rows, definition, spec.columns))
+    return SinkTarget(
+        sink,
+        context,
+        spec.plan,
+        lambda rows: fitted(rows, definition, spec.columns),
+        lambda frame: fitted_frame(frame, definition, spec.columns),
+    )
 
 
 def write_once(home: Home, definition: SinkDefinition, rows: pa.Table) -> None:
@@ -51,6 +58,8 @@ def _context(definition: SinkDefinition, home: Home, job: str, producer: str) ->
         topics=home.topics,
         encode=_encoder(definition),
         state_path=home.path,
+        encode_frame=_frame_encoder(definition),
+        roots=home.roots,
     )
 
 
@@ -59,6 +68,13 @@ def _encoder(definition: SinkDefinition) -> Callable[[pa.Table], pa.Array] | Non
     if format_ is None:
         return None
     return lambda rows: encode_rows(rows, format_, definition.options.values)
+
+
+def _frame_encoder(definition: SinkDefinition) -> Callable[[DataFrame], DataFrame] | None:
+    format_ = definition.options.format
+    if format_ is None:
+        return None
+    return lambda frame: encode_frame(frame, format_, definition.options.values)
 
 
 def _typed(definition: SinkDefinition, types: Mapping[str, SqlType]) -> SinkDefinition:
@@ -73,10 +89,31 @@ def fitted(rows: pa.Table, definition: SinkDefinition, given: Sequence[str]) -> 
     """Rows of a query as rows of the sink: named by position, in the declared types, what is not given NULL."""
     if not definition.columns:
         return rows
-    declared = {entry.name.casefold(): entry for entry in definition.columns}
-    targets: Sequence[ColumnDefinition] = [declared[name.casefold()] for name in given] if given else definition.columns
+    targets = _given(definition, given)
     operations = rows.column(OPERATION) if OPERATION in rows.column_names else None
     if operations is not None:
         rows = rows.drop_columns([OPERATION])
     rows = rows_to_table(rows.rename_columns([entry.name for entry in targets]), definition.columns)
     return rows if operations is None else rows.add_column(0, OPERATION, operations)
+
+
+def fitted_frame(frame: DataFrame, definition: SinkDefinition, given: Sequence[str]) -> DataFrame:
+    """The same inside Spark."""
+    from pyspark.sql import functions as f
+
+    if not definition.columns:
+        return frame
+    places = {entry.name: f"c{place}" for place, entry in enumerate(_given(definition, given))}
+    frame = frame.toDF(*places.values())
+    columns = []
+    for entry in definition.columns:
+        assert entry.type is not None, "a column of a sink has a type"
+        value = f.col(places[entry.name]) if entry.name in places else f.lit(None)
+        columns.append(value.cast(entry.type.spark()).alias(entry.name))
+    return frame.select(*columns)
+
+
+def _given(definition: SinkDefinition, given: Sequence[str]) -> Sequence[ColumnDefinition]:
+    """The columns of a sink that a query gives, in its order."""
+    declared = {entry.name.casefold(): entry for entry in definition.columns}
+    return [declared[name.casefold()] for name in given] if given else definition.columns

@@ -8,9 +8,9 @@ them to somebody who waits for them, after the batch is in the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from penstock.connectors.sink import OPERATION
+from penstock.connectors.sink import OPERATION, FrameSink
 from penstock.failpoints import hit
 from penstock.plan.job_plan import BATCH_VIEW, KEEP_COLUMN
 
@@ -32,7 +32,7 @@ class Target(Protocol):
 
     view: str | None
 
-    def take(self, frame: DataFrame, input_rows: int) -> pa.Table | None: ...
+    def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None: ...
 
     def write(self, rows: pa.Table | None, batch_id: int) -> None: ...
 
@@ -46,7 +46,7 @@ class ViewTarget:
         self.view: str | None = view
         self._plan = plan
 
-    def take(self, frame: DataFrame, input_rows: int) -> pa.Table | None:
+    def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None:
         if self._plan.batch is None:
             return frame.toArrow()
         if input_rows <= _SMALL:
@@ -91,20 +91,40 @@ class SinkTarget:
 
     view: str | None = None
 
-    def __init__(self, sink: Sink, context: SinkContext, plan: JobPlan, fit: Callable[[pa.Table], pa.Table]) -> None:
-        """`fit` turns rows of the query into rows of the sink."""
+    def __init__(
+        self,
+        sink: Sink,
+        context: SinkContext,
+        plan: JobPlan,
+        fit: Callable[[pa.Table], pa.Table],
+        fit_frame: Callable[[DataFrame], DataFrame],
+    ) -> None:
+        """`fit` and `fit_frame` turn rows of the query into rows of the sink."""
         self._sink = sink
         self._context = context
         self._plan = plan
         self._fit = fit
+        self._fit_frame = fit_frame
+        self._stages = isinstance(sink, FrameSink) and sink.stages(context.definition)
+        self._staged: Any = None
 
-    def take(self, frame: DataFrame, input_rows: int) -> pa.Table | None:
+    def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None:
+        if self._stages:
+            assert isinstance(self._sink, FrameSink)
+            few = frame.coalesce(1) if input_rows <= _SMALL else frame
+            self._staged = self._sink.stage(self._fit_frame(few), self._context, batch_id)
+            return None
         if self._sink.takes_frame:
             frame.write.format("noop").mode("overwrite").save()
             return None
         return frame.toArrow()
 
     def write(self, rows: pa.Table | None, batch_id: int) -> None:
+        if self._stages and self._staged:
+            assert isinstance(self._sink, FrameSink)
+            hit("sink.before_write")
+            self._sink.publish(self._staged, self._context, batch_id)
+            hit("sink.after_write")
         if rows is None or rows.num_rows == 0:
             return
         hit("sink.before_write")

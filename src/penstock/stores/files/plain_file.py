@@ -1,0 +1,71 @@
+"""One plain file that grows by a batch at a time, each batch once.
+
+Beside it lies a small hidden file that says which batches it holds, and, while one is appended, where it began. Whoever
+appends next finds that note after a crash and cuts the file back to it first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+from penstock.errors import RuntimeFailure
+from penstock.failpoints import hit
+from penstock.stores.private_files import sync_directory, write_private
+
+_turn: Final = (
+    Lock()
+)  # one append at a time in this process, and no other process writes: the state directory is locked
+
+
+def append_once(path: Path, producer: str, batch_id: int | None, content: bytes, header: bytes = b"") -> bool:
+    """Append the content of a batch; False where the file has it already. The header stands at its very beginning."""
+    note = path.with_name(f".{path.name}.penstock")
+    with _turn:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = _read(note)
+        with path.open("ab") as file:
+            length = _cut_back(path, file, kept)
+            batches = kept.setdefault("batches", {})
+            if batch_id is not None and batches.get(producer, -1) >= batch_id:
+                return False
+            write_private(note, json.dumps({**kept, "start": length}).encode())
+            sync_directory(path.parent)
+            hit("file_sink.before_append")
+            file.write((header if length == 0 else b"") + content)
+            file.flush()
+            os.fsync(file.fileno())
+            hit("file_sink.after_append")
+        if batch_id is not None:
+            batches[producer] = batch_id
+        kept.pop("start", None)
+        write_private(note, json.dumps(kept).encode())
+    return True
+
+
+def _cut_back(path: Path, file: Any, kept: dict[str, Any]) -> int:
+    """Take away what an append left that was cut off; the length of the file."""
+    length = os.fstat(file.fileno()).st_size
+    start = kept.get("start")
+    if start is None or start == length:
+        return length
+    if start > length:
+        raise RuntimeFailure(
+            "SINK_DAMAGED",
+            f"file {path} is shorter than it was when the last batch was appended to it",
+            hint=f"put it back, or remove it and .{path.name}.penstock beside it to begin anew",
+        )
+    os.ftruncate(file.fileno(), start)
+    file.seek(0, os.SEEK_END)
+    return int(start)
+
+
+def _read(note: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(note.read_bytes())
+    except FileNotFoundError:
+        return {}
+    return found

@@ -1,0 +1,79 @@
+"""Publishing the files of a batch once, however often the batch is written.
+
+Files are written under `.penstock` in the target directory, where no reader looks. When all of a batch are there, one
+file that lists them with their final names takes the place of the list before: from then on the batch is published.
+Renaming them follows, and is finished by whoever comes next if it was cut off. A batch that is on the list, or older
+than it, is not written again; so a published file never changes, and none is there twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.failpoints import hit
+from penstock.stores.files.part_writer import Part
+from penstock.stores.private_files import sync_directory, write_private
+
+_HIDDEN: Final = ".penstock"
+
+
+class Publisher:
+    """What one writer has published in a directory. `producer` tells writers apart, also two of one name."""
+
+    def __init__(self, target: Path, producer: str) -> None:
+        self.target = target
+        self.mark = hashlib.sha256(producer.encode()).hexdigest()[:8]
+        self._list = target / _HIDDEN / f"{self.mark}.json"
+        self.unpublished = target / _HIDDEN / self.mark
+
+    def begin(self, batch_id: int | None) -> bool:
+        """Get ready for the files of a batch; False where they are published already."""
+        known = self._finish()
+        if batch_id is not None and known is not None and known >= batch_id:
+            return False
+        shutil.rmtree(self.unpublished, ignore_errors=True)
+        self.unpublished.mkdir(parents=True)
+        return True
+
+    def publish(self, batch_id: int | None, parts: Iterable[Part], prefix: str, suffix: str) -> None:
+        """Make the files of a batch visible, under names that tell the writer and the batch."""
+        kept = self._kept()
+        number = kept.get("loose", 0) + 1 if batch_id is None else batch_id
+        label = f"{'v' if batch_id is None else ''}{number:08d}"
+        files = []
+        for place, part in enumerate(parts):
+            name = f"{prefix}-{self.mark}-{label}-{place:04d}{suffix}"
+            files.append([part.name, str(Path(part.place) / name)])
+        entry = {**kept, "files": files, **({"loose": number} if batch_id is None else {"batch": batch_id})}
+        sync_directory(self.unpublished)
+        write_private(self._list, json.dumps(entry).encode())
+        self._finish()
+        shutil.rmtree(self.unpublished, ignore_errors=True)
+
+    def _finish(self) -> int | None:
+        """Rename what is on the list and not in place yet; the last batch that is published."""
+        kept = self._kept()
+        places: set[Path] = set()
+        for name, final in kept.get("files", ()):
+            source, target = self.unpublished / name, self.target / final
+            if source.exists():
+                hit("file_sink.before_rename")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                source.rename(target)
+                places.add(target.parent)
+        for place in places:
+            sync_directory(place)
+        batch = kept.get("batch")
+        return int(batch) if batch is not None else None
+
+    def _kept(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads(self._list.read_bytes())
+        except FileNotFoundError:
+            return {}
+        return found
