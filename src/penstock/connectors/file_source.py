@@ -56,7 +56,9 @@ class FileSource:
     def between(self, spark: SparkSession, request: ScanRequest, start: str | None, end: str) -> DataFrame:
         from penstock.connectors.file_reader import FileDataSource
 
-        names = tuple(column.name for column in request.definition.columns if column.physical)
+        names = request.columns  # of a query that ends, which knows what it needs
+        if request.keep is not None:
+            names = tuple(column.name for column in request.definition.columns if column.physical)
         scan = self._scan(request, start, end)
         return batch_frame(spark, FileDataSource, self._columns(request, names), scan)
 

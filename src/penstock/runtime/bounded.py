@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.connectors.registry import source_of
@@ -45,8 +46,9 @@ def bounded_frame(
     end = source.end_offset(request)
     now_ms = engine.clock.now_us() // 1000
     if scan.policy == "fail" and scan.checked:
-        _refuse_bad(scan.bad_again(spark, None, end, now_ms), name)
-    return scan.good_again(spark, None, end, now_ms).drop("__source")
+        whole = replace(request, columns=tuple(entry.name for entry in definition.columns if entry.physical))
+        _refuse_bad(replace(scan, request=whole).bad_again(spark, None, end, now_ms), name)
+    return scan.good_rows(spark, end, now_ms)
 
 
 def bounded_table(engine: Engine, definition: SourceDefinition, columns: Sequence[str] | None = None) -> pa.Table:

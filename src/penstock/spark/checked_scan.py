@@ -103,6 +103,14 @@ class CheckedScan:
             *[_quoted(name) for name in self.scan.columns], SOURCE_ROW
         )
 
+    def good_rows(self, spark: SparkSession, end: str, batch_time_ms: int) -> DataFrame:
+        """The good rows from the oldest one up to an offset, with the columns that the query needs and no others."""
+        from pyspark.sql import functions as f
+
+        raw = source_of(self._connector).between(spark, self.request, None, end)
+        frame = self._judged(self._declared(raw, self.scan.columns), f.timestamp_millis(f.lit(batch_time_ms)))
+        return self._good(frame).select(*[_quoted(name) for name in self.scan.columns])
+
     def bad_again(self, spark: SparkSession, start: str | None, end: str, batch_time_ms: int) -> DataFrame:
         """The bad rows of an offset range: partition, offset, raw, reason, error."""
         from pyspark.sql import functions as f
