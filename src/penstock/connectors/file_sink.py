@@ -61,6 +61,10 @@ class FileSink:
     def forget(self, definition: SinkDefinition, state_path: Path, topics: TopicStore) -> None:
         """Nothing: what was written is the user's."""
 
+    def check(self, context: SinkContext) -> None:
+        """Refuses a path that cannot be written to, before the first row."""
+        _target(context)
+
     def write(self, rows: pa.Table, context: SinkContext, batch_id: int | None) -> None:
         if rows.num_rows == 0:
             return

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.connectors.registry import sink_of
-from penstock.connectors.sink import FrameSink, SinkContext
+from penstock.connectors.sink import CheckedSink, FrameSink, SinkContext
 from penstock.errors import NotYetError, PenstockError
 from penstock.formats import encode_rows
 from penstock.stores.topics import TopicStore
@@ -94,6 +94,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
         (tmp_path / "out" / ".." / "y", "format = 'json'", (str(tmp_path / "out"),), "PATH_NOT_ALLOWED"),
     ):
         asked = context(declared(path, options), tmp_path, roots)
+        assert isinstance(writer, CheckedSink)
+        with pytest.raises(PenstockError) as raised:
+            writer.check(asked)
         with pytest.raises(PenstockError) as raised:
             writer.write(ROWS, asked, 0)
         assert raised.value.condition == condition
