@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.connectors.source import ScanRequest
     from penstock.stores.topics.store import TopicStore
 
+_LOOK_AGAIN_S: Final = 0.01
 _PLACE: Final = (("__partition", "INT"), ("__offset", "BIGINT"))
 
 
@@ -115,6 +117,14 @@ class CustomSource:
     def committed(self, request: ScanRequest, offset: str) -> None:
         """A batch that ends at this offset is committed."""
         Exchange.of(request).write_committed(offset)
+
+    def leave(self, request: ScanRequest, *, wait_s: float) -> None:
+        """Have the connectors of a run shut down, and wait for it as long as one may."""
+        exchange = Exchange.of(request)
+        exchange.ask_to_leave()
+        until = time.monotonic() + wait_s
+        while not exchange.has_left() and time.monotonic() < until:
+            time.sleep(_LOOK_AGAIN_S)
 
     def looked(self, request: ScanRequest, since_us: int) -> bool:
         """Whether the reader has found the end of what there is, and began to look for it after a moment."""

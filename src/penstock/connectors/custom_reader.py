@@ -74,8 +74,12 @@ class CustomStreamReader(StreamReaderBase):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         hit("source.latest_offset")
-        self._acknowledge()
         begin = read_custom(start)
+        if self.exchange.asked_to_leave():
+            self.stop()
+            self.exchange.leave()
+            return self._reached(begin, begin).json()
+        self._acknowledge()
         rests = self._empty_at + self._set_up().connector.poll_seconds - time.monotonic()
         if rests > 0:
             time.sleep(min(rests, self.reading.wait_ms / 1_000))

@@ -102,6 +102,20 @@ class Exchange:
     def committed(self) -> Mapping[str, Any] | None:
         return self._read("committed")
 
+    def ask_to_leave(self) -> None:
+        """The run ends: connectors are to be shut down, since Spark kills the process that holds them."""
+        _write(self._file("leave"), "")
+
+    def asked_to_leave(self) -> bool:
+        return self._file("leave").exists()
+
+    def has_left(self) -> bool:
+        return self._file("left").exists()
+
+    def leave(self) -> None:
+        """Connectors are shut down."""
+        _write(self._file("left"), "")
+
     def _read(self, kind: str) -> dict[str, Any] | None:
         try:
             found: dict[str, Any] = json.loads(self._file(kind).read_text(encoding="utf-8"))

@@ -98,5 +98,8 @@ class FollowedSource(Source, Protocol):
     def committed(self, request: ScanRequest, offset: str) -> None:
         """A batch that ends at this offset is committed."""
 
+    def leave(self, request: ScanRequest, *, wait_s: float) -> None:
+        """The run ends: have its reader let go of everything, and wait for it as long as one may."""
+
     def looked(self, request: ScanRequest, since_us: int) -> bool:
         """Whether the reader has found the end of what there is, and began to look for it after a moment."""

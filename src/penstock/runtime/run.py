@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.types import SqlType
 
 _STOP_SECONDS: Final = 120.0
+_LEAVE_SECONDS: Final = 2.0
 _FUNCTION: Final = re.compile(rf"\[{FAILED}\] (function .*)")  # what a worker says when a function of the user fails
 _OWN_ERROR: Final = re.compile(
     r"penstock\.errors\.\w+: \[(?P<condition>[A-Z_]+)\] (?P<message>.+?)(?:; hint: (?P<hint>.+))?$", re.MULTILINE
@@ -142,7 +143,15 @@ class Run:
         with self.callback.busy:
             pass  # a batch that begins from here on ends itself; holding the lock on would block it, and Spark with it
         with contextlib.suppress(Exception):
+            self._leave()
             self._query.stop()
+
+    def _leave(self) -> None:
+        """Tell sources whose readers hold something; a query that has ended by itself has none any more."""
+        for scan in self._scans:
+            source = source_of(scan.definition.options.connector)
+            if isinstance(source, FollowedSource) and self._query is not None and self._query.isActive:
+                source.leave(scan.request, wait_s=_LEAVE_SECONDS)
 
     def move_time(self, move: Callable[[EventTimeTracker], object]) -> bool:
         """Move event time while no batch runs, keep it, and let Spark close what it ends."""

@@ -20,7 +20,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.connectors.connector import Connector, ConnectorConfig
 from penstock.connectors.cursors import Cursor, canonical
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = dict[str, Any]
+_PLACE: Final = ("__partition", "__offset")
 
 
 class ConnectorConformance:
@@ -182,7 +183,7 @@ class ConnectorConformance:
         expected = [row for partition in self.partitions() for row in self.rows(partition)]
         with TemporaryDirectory() as folder:
             found = self._as_a_job(Path(folder), max_rows=max(2, len(expected) // 4))
-        assert _multiset(found) == _multiset(expected)
+        assert _multiset(found) == _multiset(expected), "the batches together have other rows than the partitions"
 
     # how they go about it
 
@@ -231,7 +232,7 @@ class ConnectorConformance:
                 reader = CustomStreamReader(exchange, schema, Reading(run=turn + 2, max_rows=max_rows))
         reader.stop()
         return [
-            {name: value for name, value in row.items() if not name.startswith("__")}
+            {name: value for name, value in row.items() if name not in _PLACE}
             for row in found
             if row["__offset"] < self.limit
         ]

@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from penstock.catalog.model import SourceDefinition
 from penstock.connectors.connector import Connector, ConnectorConfig
+from penstock.connectors.file_reader import FileDataSource
+from penstock.connectors.file_source import FileSource
 from penstock.connectors.offsets import Offset, Range
 from penstock.connectors.range_reader import NumberedRows, fitted
 from penstock.connectors.registry import source_of
@@ -18,10 +20,14 @@ from tests.unit.connectors.declared import request
 
 def as_connector(definition: SourceDefinition, state_path: Path) -> type[Connector]:
     """A class that reads the relation; its offsets hold what Spark's would of one partition."""
-    columns = pa.schema([(entry.name, arrow_type(entry.type)) for entry in definition.columns if entry.type])
     source: Any = source_of(definition.options.connector)
-    count: int = source.partitions(request(definition, state_path))
-    data_source, scan = source.data_source(), source._scan(request(definition, state_path))
+    columns = pa.schema([(entry.name, arrow_type(entry.type)) for entry in definition.columns if entry.type])
+    if not source.typed(definition):
+        columns = pa.schema([("__value", pa.binary())])  # a format decodes it later
+    asked = request(definition, state_path, keep=state_path / "kept")
+    count: int = source.partitions(asked)
+    data_source = FileDataSource if isinstance(source, FileSource) else source.data_source()
+    scan = source._scan(asked)
     is_bounded = definition.bounded
 
     class Ours(Connector):

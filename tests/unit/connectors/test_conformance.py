@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from penstock.connectors.connector import Connector, ConnectorConfig
@@ -232,9 +234,30 @@ def topic(path: Path, connector: str) -> type[Connector]:
     return as_connector(definition, path)
 
 
+def files(path: Path, ending: str, options: str) -> type[Connector]:
+    """Three files of a kind, with 20 records each."""
+    folder = path / "files"
+    folder.mkdir()
+    for number in range(3):
+        rows = [{"n": number * 20 + row, "text": f"t{row}"} for row in range(20)]
+        file = folder / f"{number}.{ending}"
+        if ending == "parquet":
+            pq.write_table(pa.Table.from_pylist(rows, SCHEMA), file)
+        elif ending == "csv":
+            file.write_text("".join(f"{row['n']},{row['text']}\n" for row in rows))
+        else:
+            file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return as_connector(
+        source(f"CREATE TABLE f (n BIGINT, text STRING) WITH (connector = 'file', path = '{folder}', {options})"), path
+    )
+
+
 OURS: dict[str, Callable[[Path], type[Connector]]] = {
     "topic": lambda path: topic(path, "topic"),
     "memory": lambda path: topic(path, "memory"),
+    "file of JSON lines": lambda path: files(path, "jsonl", "format = 'json'"),
+    "files that are tailed": lambda path: files(path, "csv", "format = 'csv', tail = true"),
+    "Parquet": lambda path: files(path, "parquet", "format = 'parquet'"),
     "datagen": lambda path: as_connector(
         source(
             "CREATE TABLE g (n BIGINT, text STRING) WITH (connector = 'datagen', number_of_rows = 101, partitions = 3)"

@@ -162,6 +162,31 @@ def test_commits_reach_the_connector_once(tmp_path: Path) -> None:
     assert Shared.acknowledged[2:] == [(0, 1), (1, 1)]
 
 
+class Closing(Shared):
+    closed: ClassVar[list[int]] = []
+
+    def shutdown(self) -> None:
+        self.closed.append(self.config.partition)
+
+
+def test_connectors_are_shut_down_when_the_run_ends(tmp_path: Path) -> None:
+    """Spark kills the process that holds them, so they are asked before."""
+    Closing.closed = []
+    exchange = Exchange(str(tmp_path / "x"))
+    exchange.set_up("closing", Closing, ConnectorConfig({"partitions": 2}), 2)
+    found = CustomStreamReader(exchange, FULL, Reading(run=1))
+    start = found.initialOffset()
+    Closing.rows[0] += [1]
+    end = latest(found, start)
+    exchange.write_committed(json.dumps(end))
+    exchange.ask_to_leave()
+    assert not exchange.has_left()
+    assert latest(found, end) == end
+    assert exchange.has_left()
+    assert Closing.closed == [0, 1]
+    assert Closing.acknowledged == [(0, 1), (1, 0)]
+
+
 def test_watermarks_are_kept_and_the_slowest_partition_counts(tmp_path: Path) -> None:
     known = source_of("shared")
     assert isinstance(known, CustomSource)
