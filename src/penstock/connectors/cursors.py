@@ -29,7 +29,7 @@ class Cursor:
         self.connector = self._call("__init__", cls)
         self._call("initialize", lambda: self.connector.initialize(config))
         self.number = 0
-        self.at = self.current()
+        self.at = self.first = self.current()
 
     def partitions(self) -> int:
         found: Any = self._call("get_partition_count", self.connector.get_partition_count)

@@ -107,8 +107,9 @@ class CustomStreamReader(StreamReaderBase):
         partitions = range(self._set_up().partitions)
         for partition in partitions:
             cursor = self._cursor(partition)
-            if partition in begin.positions:
-                cursor.seek(*begin.place(partition, begin))
+            # A partition that is new to the job begins where its connector does.
+            known = partition in begin.positions
+            cursor.seek(*(begin.place(partition, begin) if known else (0, cursor.first)))
         found: list[pa.RecordBatch] = []
         marks = dict(begin.watermark_ms)
         waiting = list(partitions)
@@ -128,11 +129,13 @@ class CustomStreamReader(StreamReaderBase):
                 mark = cursor.watermark_ms(batch)
                 if mark is not None:
                     marks[partition] = max(mark, marks.get(partition, mark))
-        at = {partition: self._cursor(partition).at for partition in partitions}
-        first_at = {partition: begin.first.get(partition, at[partition]) for partition in partitions}
-        numbers = {partition: self._cursor(partition).number for partition in partitions}
+        cursors = [self._cursor(partition) for partition in partitions]
+        # A partition that is no longer there keeps its place.
+        numbers = {**begin.positions, **{cursor.partition: cursor.number for cursor in cursors}}
+        at = {**begin.at, **{cursor.partition: cursor.at for cursor in cursors}}
+        first_at = {**{cursor.partition: cursor.first for cursor in cursors}, **begin.first}
         bounded = self._set_up().connector.bounded
-        ended = bounded and not any(self._cursor(partition).has_more() for partition in partitions)
+        ended = bounded and not any(cursor.has_more() for cursor in cursors)
         return CustomOffset(begin.run, numbers, at, first_at, marks, ended), found, not waiting or ended
 
     def _tell(self, end: CustomOffset, *, caught_up: bool) -> None:
@@ -172,8 +175,9 @@ class CustomStreamReader(StreamReaderBase):
         found = read_custom(end)
         if found.at == self._committed:
             return
-        for partition, at in found.at.items():
-            self._cursor(partition).commit(at)
+        for partition in range(self._set_up().partitions):
+            if partition in found.at:
+                self._cursor(partition).commit(found.at[partition])
         self._committed = found.at
 
     def stop(self) -> None:

@@ -8,6 +8,7 @@ it has looked. Everything is gone when the database is closed.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import pickle
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.connectors.source import ScanRequest
 
 _FOLDER: Final = "reading"
+_LONGEST: Final = 60
 
 
 @frozen
@@ -53,7 +55,7 @@ class Exchange:
         folder = request.state_path / _FOLDER
         folder.mkdir(mode=0o700, exist_ok=True)
         parts = (request.job, request.id, str(request.run))
-        return cls(str(folder / ".".join(quote(part, safe="")[:80] for part in parts)))
+        return cls(str(folder / ".".join(map(_file_name, parts))))
 
     def set_up(self, name: str, connector: type[Connector], config: ConnectorConfig, partitions: int) -> None:
         """Leave what the reader needs to make connectors."""
@@ -144,6 +146,14 @@ class Setup:
 def clear_exchanges(state_path: Path) -> None:
     """The database is opened or closed: nobody reads."""
     shutil.rmtree(state_path / _FOLDER, ignore_errors=True)
+
+
+def _file_name(part: str) -> str:
+    """A name as part of a file's; a long one keeps its beginning and a digest of the whole."""
+    quoted = quote(part, safe="")
+    if len(quoted) <= _LONGEST:
+        return quoted
+    return f"{quoted[:_LONGEST]}~{hashlib.blake2b(part.encode(), digest_size=8).hexdigest()}"
 
 
 def _write(path: Path, text: str) -> None:

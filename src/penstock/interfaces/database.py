@@ -268,7 +268,7 @@ class Database:
     # rows in, changes out
 
     def append(self, stream: str, data: object, partition: int | None = None, key: str | None = None) -> list[Appended]:
-        """Append rows to an embedded topic: a list of dicts, Arrow, Polars or pandas. Where they went.
+        """Append rows to a topic or a memory stream: a list of dicts, Arrow, Polars or pandas. Where they went.
 
         They go to `partition`, or by a hash of the column `key`, or to one partition after the other, call by call.
         """

@@ -1,4 +1,4 @@
-"""I5: the conformance tests find what a connector does wrong, and every source of ours passes them."""
+"""I2, I5, I7, I8: the conformance tests find what a connector does wrong, and every source of ours passes them."""
 
 from __future__ import annotations
 

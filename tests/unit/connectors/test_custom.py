@@ -1,4 +1,7 @@
-"""Connectors of somebody else, without Spark: what goes wrong is told by name, and offsets keep what a replay needs."""
+"""Connectors of somebody else, without Spark: what goes wrong is told by name, and offsets keep what a replay needs.
+
+I1 to I8, SC19.
+"""
 
 from __future__ import annotations
 
@@ -204,6 +207,27 @@ def test_watermarks_are_kept_and_the_slowest_partition_counts(tmp_path: Path) ->
     Shared.rows[0] += [1]
     Shared.rows[1] += [1]
     assert latest(found, end)["watermark"] == {"0": 5_000, "1": 9_000}
+
+
+def test_partitions_come_and_go(tmp_path: Path) -> None:
+    """A partition that is new begins where its connector does; one that is gone keeps its place."""
+    found = reader(tmp_path)
+    start = found.initialOffset()
+    Shared.rows[0] += [1]
+    end = latest(found, start)
+    Shared.rows[2] = [7, 7]  # there before anybody looked: a live source begins behind it
+    found.exchange.set_up("shared", Shared, ConnectorConfig({"partitions": 3}), 3)
+    more = CustomStreamReader(found.exchange, FULL, Reading(run=2))
+    same = latest(more, end)
+    assert same["p"] == {"0": 1, "1": 0, "2": 0}
+    assert same["first"] == {"0": 0, "1": 0, "2": 2}
+    Shared.rows[2] += [8]
+    grown = latest(more, same)
+    assert grown["p"] == {"0": 1, "1": 0, "2": 1}
+    assert rows_of(batch for task in more.partitions(end, grown) for batch in more.read(task)) == [(2, 0, 8)]
+    fewer = reader(tmp_path, run=3)
+    Shared.rows[0] += [2]
+    assert latest(fewer, grown)["p"] == {"0": 2, "1": 0, "2": 1}
 
 
 def test_rows_that_are_gone_are_told(tmp_path: Path) -> None:
