@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 CUSTOM_FORMAT: Final = "penstock_connector"
 # What a batch holds at most where nobody says: all of it is in the memory of one process for a moment.
 MOST_ROWS: Final = 100_000
+# And how long it is read at most.
+_READ_S: Final = 0.5
 # More rows than any partition has: a batch read up to here goes on to the end.
 WITHOUT_END: Final = 2**62
 
@@ -114,7 +116,9 @@ class CustomStreamReader(StreamReaderBase):
         marks = dict(begin.watermark_ms)
         waiting = list(partitions)
         left = self.reading.max_rows
-        while waiting and left > 0:
+        # A source from which rows trickle is never read to its end: what is there by then is a batch.
+        until = time.monotonic() + _READ_S
+        while waiting and left > 0 and time.monotonic() < until:
             share = max(1, left // len(waiting))
             for partition in tuple(waiting):
                 cursor = self._cursor(partition)

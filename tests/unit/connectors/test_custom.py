@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -145,6 +146,28 @@ def test_partitions_share_a_batch_and_none_waits_for_good(tmp_path: Path) -> Non
     assert not look.caught_up
     assert latest(found, end)["p"] == {"0": 17, "1": 3}
     assert latest(found, start)["p"] == {"0": 7, "1": 3}  # asked again from before: it goes back
+
+
+class Trickling(Shared):
+    """A row every now and then, without end: each call waits for it."""
+
+    def get_next_batch(self, max_rows: int) -> pa.RecordBatch | None:
+        time.sleep(0.05)
+        self.own.append(len(self.own))
+        return super().get_next_batch(1)
+
+
+def test_rows_that_trickle_do_not_wait_for_a_full_batch(tmp_path: Path) -> None:
+    exchange = Exchange(str(tmp_path / "x"))
+    exchange.set_up("trickling", Trickling, ConnectorConfig({"partitions": 1}), 1)
+    found = CustomStreamReader(exchange, FULL, Reading(run=1))
+    began = time.monotonic()
+    end = latest(found, found.initialOffset())
+    assert 0 < end["p"]["0"] <= 12
+    assert time.monotonic() - began < 3
+    look = exchange.look()
+    assert look is not None
+    assert not look.caught_up
 
 
 def test_commits_reach_the_connector_once(tmp_path: Path) -> None:
