@@ -116,6 +116,7 @@ def test_a_batch_is_handed_over_and_read_again_from_its_offsets(tmp_path: Path) 
     expected = [(0, 0, 10), (0, 1, 11), (1, 0, 20)]
     assert rows_of(first.getCache(start, end)) == expected
     assert rows_of(pickle.loads(pickle.dumps(first)).read(task)) == expected  # noqa: S301
+    assert latest(first, end) == end  # nothing more: now it knows the end
     assert first.exchange.look() == Look(first._looked_us, caught_up=True, ended=False, positions={0: 2, 1: 1})
     # Another process, where the connector would begin somewhere else: the batch is the same all the same.
     again = reader(tmp_path, run=2)
