@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.catalog.model import SourceDefinition
+    from penstock.connectors.range_reader import RangeDataSource
     from penstock.connectors.scan_frames import Columns
     from penstock.connectors.source import ScanRequest
     from penstock.stores.files.file_set import FileSet
@@ -43,24 +44,25 @@ class FileSource:
         self._lock = Lock()
         self._opened: dict[Path, tuple[FileSet, FileIndex]] = {}
 
+    def data_source(self) -> type[RangeDataSource]:
+        """What Spark reads it with."""
+        from penstock.connectors.file_reader import FileDataSource
+
+        return FileDataSource
+
     def typed(self, definition: SourceDefinition) -> bool:
         return definition.options.format == "parquet"
 
     def stream(self, spark: SparkSession, request: ScanRequest) -> DataFrame:
-        from penstock.connectors.file_reader import FileDataSource
-
-        return stream_frame(
-            spark, FileDataSource, self._columns(request, request.columns), self._scan(request), request.id
-        )
+        columns = self._columns(request, request.columns)
+        return stream_frame(spark, self.data_source(), columns, self._scan(request), request.id)
 
     def between(self, spark: SparkSession, request: ScanRequest, start: str | None, end: str) -> DataFrame:
-        from penstock.connectors.file_reader import FileDataSource
-
         names = request.columns  # of a query that ends, which knows what it needs
         if request.keep is not None:
             names = tuple(column.name for column in request.definition.columns if column.physical)
-        scan = self._scan(request, start, end)
-        return batch_frame(spark, FileDataSource, self._columns(request, names), scan)
+        columns = self._columns(request, names)
+        return batch_frame(spark, self.data_source(), columns, self._scan(request, start, end))
 
     def partitions(self, request: ScanRequest) -> int:
         """Always one. A job that begins looks at its files first: what is not there is better told now."""
