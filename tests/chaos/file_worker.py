@@ -31,7 +31,7 @@ def script(files: Path) -> str:
     windows = """SELECT TUMBLE_START(ts, INTERVAL '1' SECOND) AS s, COUNT(*) AS n, SUM(id) AS total FROM t
         GROUP BY TUMBLE(ts, INTERVAL '1' SECOND)"""
     return f"""
-        CREATE STREAM f (id BIGINT, word STRING) WITH (connector = 'file', path = '{files}/in', monitor_interval = '50 ms');
+        CREATE STREAM f (id BIGINT, word STRING) WITH (connector = 'file', path = '{files}/in', monitor_interval = '200 ms');
         CREATE STREAM t (id BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (connector = 'topic');
         CREATE SINK copied WITH (connector = 'file', path = '{files}/copied', format = 'json', partition_by = 'word',
             rollover_rows = 3) AS SELECT id, word FROM f;
@@ -57,7 +57,7 @@ def feed(db: penstock.Database, events: Events, files: Path, number: int) -> Non
         at = _FIRST_MS + number * 700 + place
         db.append("t", [{"id": number, "ts": at}])
     events.write("appended", number=number)
-    time.sleep(0.05)
+    time.sleep(0.3)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -21,11 +21,11 @@ from tests.chaos.test_kills import SEED, _count
 pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.timeout(1_200)]
 
 CRASHES = {
-    "file_sink.before_rename": 5,
-    "file_sink.before_append": 3,
+    "file_sink.before_rename": 4,
+    "file_sink.before_append": 2,
     "file_sink.after_append": 2,
-    "sink.before_write": 3,
-    "sink.after_write": 4,
+    "sink.before_write": 2,
+    "sink.after_write": 3,
 }
 
 
