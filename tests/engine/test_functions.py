@@ -87,17 +87,18 @@ def test_functions_everywhere(db: penstock.Database) -> None:
     assert "ArrowEvalPython" in str(db.sql("EXPLAIN PHYSICAL SELECT shifted(v) FROM s").rows())
 
     # in computed columns and inserts; what depends on a function keeps it
-    db.register_function("negative", pc.negate, ["BIGINT"], "BIGINT", takes="arrow")
-    db.execute("CREATE STREAM c (v BIGINT, w AS shifted(v)); CREATE STREAM d (v BIGINT)")
-    db.execute("INSERT INTO d SELECT negative(w) FROM c")
+    db.register_function("opposite", pc.negate, ["BIGINT"], "BIGINT", takes="arrow")
+    db.execute("CREATE STREAM c (v BIGINT, w AS shifted(v), z AS v * 2 + 1); CREATE STREAM d (v BIGINT)")
+    db.execute("INSERT INTO d SELECT opposite(w) FROM c")
     db.append("c", [{"v": 1}])
     db.settle()
     assert db.select_once("SELECT * FROM d").rows() == [(-101,)]
-    for name, told in (("shifted", "stream c"), ("negative", "job insert_d calls it")):
+    assert db.select_once("SELECT * FROM c").rows() == [(1, 101, 3)]
+    for name, told in (("shifted", "stream c"), ("opposite", "job insert_d calls it")):
         with pytest.raises(PenstockError, match=told) as refused:
             db.execute(f"DROP FUNCTION {name}")
         assert refused.value.condition == "DEPENDENT_OBJECTS"
-    db.execute("DROP FUNCTION negative CASCADE")
+    db.execute("DROP FUNCTION opposite CASCADE")
     assert "insert_d" not in {found.name for found in db.jobs()}
     db.execute("DROP FUNCTION rounded CASCADE")
     assert {name for name, *_ in db.sql("SHOW FUNCTIONS").rows()} == {"shifted", "bucket", "spread", "weighted"}

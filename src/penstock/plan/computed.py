@@ -47,6 +47,8 @@ def bind_computed(definition: SourceDefinition, tree: exp.Expr, session: Session
 
     binder = ExpressionBinder(scope, function, _no_subquery, aggregates_allowed=False)
     bound = binder.bind(tree)
+    for node in bound.find_all(exp.Column):
+        node.set("table", None)  # the frame of a source has columns and no name
     return bound, type_of(bound)
 
 
