@@ -43,16 +43,7 @@ class Start:
 
     def alive(self) -> list[int]:
         """The processes of this start that are still there."""
-        found = []
-        wanted = f"{_MARK}={self._mark}".encode()
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    if wanted in (entry / "environ").read_bytes().split(b"\0") and _running(entry):
-                        found.append(int(entry.name))
-                except OSError:
-                    continue
-        return found
+        return _marked_processes(self._mark)
 
     def kill(self, *, all_processes: bool = True) -> None:
         """SIGKILL, to the whole process group and everything started from it, or to the program alone.
@@ -111,13 +102,7 @@ class Campaign:
     def start(self, mode: str, failpoints: str = "") -> Start:
         """Start the program, with no other step than that."""
         mark = uuid.uuid4().hex
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT))),
-            VARIABLE: failpoints,
-            _MARK: mark,
-            "JAVA_TOOL_OPTIONS": _QUICK_START,
-        }
+        environment = marked(mark, **{VARIABLE: failpoints})
         number = len(self.starts) + 1
         arguments = [str(self.home), str(self.log), str(self.seed), str(number), mode]
         arguments += ["--jobs", ",".join(self.jobs), "--pause", str(self._pause)]
@@ -197,6 +182,38 @@ class Campaign:
 
 def not_before(later: int | None, earlier: int | None) -> bool:
     return earlier is None or (later is not None and later >= earlier)
+
+
+def marked(mark: str, **more: str) -> dict[str, str]:
+    """The environment of a program whose processes are to be found by a mark."""
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT))),
+        _MARK: mark,
+        "JAVA_TOOL_OPTIONS": _QUICK_START,
+        **more,
+    }
+
+
+def end_marked(mark: str) -> None:
+    """SIGKILL to every process that carries a mark, until none is left."""
+    while found := _marked_processes(mark):
+        for process in found:
+            _kill(process)
+        time.sleep(0.02)
+
+
+def _marked_processes(mark: str) -> list[int]:
+    found = []
+    wanted = f"{_MARK}={mark}".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if wanted in (entry / "environ").read_bytes().split(b"\0") and _running(entry):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
 
 
 def _running(entry: Path) -> bool:

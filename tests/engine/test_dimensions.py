@@ -84,8 +84,8 @@ def test_updates_take_effect_between_two_batches(opened: Callable[..., penstock.
     ]
     assert read(db, "totals") == [("Fruit", 3, 176.0), ("Mining", 1, 1.0), ("Tech", 2, 450.0)]
     assert read(db, "windows") == [
-        ("AAPL", "Apple Inc.", "Fruit", at(0), 170.0, 1),
         ("AAPL", "Apple", "Tech", at(0), 150.0, 1),
+        ("AAPL", "Apple Inc.", "Fruit", at(0), 170.0, 1),
         ("MSFT", None, None, at(60), 300.0, 1),
         ("MSFT", "Microsoft", "Tech", at(0), 300.0, 1),
         ("UNKN", None, None, at(0), 200.0, 1),
@@ -212,3 +212,56 @@ def test_a_table_over_a_file_is_read_again(db: penstock.Database, tmp_path: Path
     db.settle()
     assert read(db, "named") == [(1, "one"), (2, None), (3, "uno"), (4, "three")]
     assert job(db, "named").restarts == 0
+
+
+def test_a_large_dimension_is_asked_by_key(db: penstock.Database) -> None:
+    """L10, L13: no join and nothing sent with a batch; the same rows as a join, over updates and repeated keys."""
+    db._engine.dimensions.join_methods.lookup_rows = 3  # three rows are many here
+    db.register_dimension("securities", SECURITIES)
+    db.execute(f"{STREAM}; {ENRICHED}; {WINDOWS}; {TOTALS};")
+    query = ENRICHED[ENRICHED.index("SELECT") :]
+    found = plan(db, query)
+    assert "ArrowEvalPython" in found
+    assert "Join" not in found
+    assert "Exchange" not in found
+    assert "asked for by key in Python workers" in str(db.sql(f"EXPLAIN {query}").rows()[-1][0])
+    put(db, (1, "AAPL", 150, 1), (2, "UNKN", 200, 2), (3, "PENNY", 1, 3), (4, "MSFT", 300, 59))
+    db.settle()
+    before = started(db)
+    renamed = pa.table(
+        {"instrumentId": [None, "MSFT", "AAPL"], "NAME": ["x", "Micro", "Apple Inc."], "SECTOR": ["x", None, "Fruit"]}
+    )
+    assert db.update_dimension("securities", renamed) == 2
+    put(db, (5, "AAPL", 170, 30), (6, "PENNY", 300, 61), (7, "AAPL", 1, 200))
+    db.settle()
+    put(db, (8, "AAPL", 5, 4))
+    db.settle()
+    assert read(db, "enriched") == [
+        (1, "AAPL", "Apple"),
+        (2, "UNKN", None),
+        (3, "PENNY", "Penny"),
+        (4, "MSFT", "Microsoft"),
+        (5, "AAPL", "Apple Inc."),
+        (6, "PENNY", None),
+        (7, "AAPL", "Apple Inc."),
+        (8, "AAPL", "Apple Inc."),
+    ]
+    assert read(db, "totals") == [("Fruit", 3, 176.0), ("Mining", 1, 1.0), ("Tech", 2, 450.0)]
+    assert read(db, "windows") == [
+        ("AAPL", "Apple", "Tech", at(0), 150.0, 1),
+        ("AAPL", "Apple Inc.", "Fruit", at(0), 170.0, 1),
+        ("MSFT", "Microsoft", "Tech", at(0), 300.0, 1),
+        ("PENNY", None, None, at(60), 300.0, 1),
+        ("UNKN", None, None, at(0), 200.0, 1),
+    ]
+    assert len(db.sql("SELECT * FROM penstock.late_rows").rows()) == 1
+    assert started(db) == before
+
+    # A key that stands twice gives two rows, so the jobs join from this version on.
+    db.update_dimension("securities", pa.concat_tables([renamed, renamed.slice(2)]))
+    put(db, (9, "AAPL", 7, 201))
+    db.settle()
+    assert read(db, "enriched")[8:] == [(9, "AAPL", "Apple Inc."), (9, "AAPL", "Apple Inc.")]
+    assert read(db, "totals")[0] == ("Fruit", 5, 190.0)
+    check_change_log(db, "enriched")
+    check_change_log(db, "totals", ("sector",))

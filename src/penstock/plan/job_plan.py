@@ -6,6 +6,7 @@ the state, merges it. `update`: Spark keeps the state, and its rows replace thos
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from sqlglot import exp
@@ -19,6 +20,7 @@ from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
 from penstock.plan.join_times import note_stand_in
 from penstock.plan.kept_state import Kept, kept_state
 from penstock.plan.late_plan import late_text
+from penstock.plan.lookups import LookupTexts, with_lookups
 from penstock.plan.merging import BATCH_VIEW, NotMergeableError, merged
 from penstock.plan.nodes import Aggregate
 from penstock.plan.refused import refuse
@@ -75,6 +77,12 @@ class JobPlan:
     how: str  # for EXPLAIN: who keeps the state
     functions: tuple[str, ...] = ()  # of the user, that the text calls
     dimensions: tuple[DimensionPlan, ...] = ()
+    lookup: LookupTexts | None = None  # the same over calls in the place of joins, where that can be
+
+    def with_lookups(self) -> JobPlan:
+        """The plan that calls for the rows of dimensions instead of joining them; its state is the same."""
+        assert self.lookup is not None
+        return replace(self, core=self.lookup.core, late=self.lookup.late)
 
 
 def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
@@ -88,9 +96,19 @@ def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
         _keep_distinct(tree)
     _session_keys(tree)
     found = job_scans(plan, tree)
+    made = _planned(plan, found, state)
+    looked_up = with_lookups(found)
+    if looked_up is None:
+        return made
+    other, lookups = looked_up
+    texts = _planned(plan, replace(found, tree=other), state)
+    return replace(made, lookup=LookupTexts(texts.core, texts.late, lookups))
+
+
+def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
     if any(isinstance(node, Aggregate) and node.window is None for node in plan.nodes()):
         return _running_job(plan, found, state)
-    return _made(plan, found, "append", spark_sql(tree), how=f"Spark; {_kept(tree)}")
+    return _made(plan, found, "append", spark_sql(found.tree), how=f"Spark; {_kept(found.tree)}")
 
 
 def _kept(tree: exp.Expr) -> str:

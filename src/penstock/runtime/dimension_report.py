@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.catalog.model import DimensionDefinition, SourceDefinition
+from penstock.errors import NotYetError
 from penstock.options.units import show_size
+from penstock.plan.job_plan import plan_job
 from penstock.sql.statements import Name
 from penstock.stores.dimension_pins import pins_file, read_pins
+
+_HOW: Final = {
+    "broadcast": "broadcast to every task, no shuffle",
+    "lookup": "rows asked for by key in Python workers, no shuffle",
+    "shuffle": "shuffle join",
+}
 
 if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
@@ -16,17 +24,22 @@ if TYPE_CHECKING:
 
 def explain_dimensions(engine: Engine, plan: LogicalPlan) -> list[str]:
     """How each dimension of a query is joined, where it has rows."""
+    try:
+        job = plan_job(plan)
+    except NotYetError:
+        return []
+    methods = engine.dimensions.methods(job)
     found: list[str] = []
-    for scan in plan.scans():
-        definition = engine.session.catalog.find(Name(scan.relation, quoted=True))
-        versions = engine.home.dimensions.versions(scan.relation)
-        if isinstance(definition, DimensionDefinition | SourceDefinition) and versions:
-            newest = versions[-1]
-            why = engine.dimensions.why_shuffle(definition, newest)
-            how = "broadcast to every task, no shuffle" if why is None else f"shuffle join: {why}"
+    for dimension in job.dimensions:
+        definition = engine.session.catalog.find(Name(dimension.relation, quoted=True))
+        if dimension.id in methods and isinstance(definition, DimensionDefinition | SourceDefinition):
+            newest = engine.home.dimensions.latest(dimension.relation)
+            how = _HOW[methods[dimension.id]]
+            if methods[dimension.id] == "shuffle":
+                how += f": {engine.dimensions.join_methods.why_shuffle(definition, newest)}"
             size = f"{newest.rows} rows, {show_size(newest.bytes)}"
-            found.append(f"{scan.relation}: version {newest.number}, {size}; {how}")
-    return list(dict.fromkeys(found))
+            found.append(f"{dimension.id}: version {newest.number}, {size}; {how}")
+    return found
 
 
 def dimension_rows(engine: Engine) -> list[dict[str, Any]]:
@@ -41,7 +54,7 @@ def dimension_rows(engine: Engine) -> list[dict[str, Any]]:
             continue
         newest = versions[-1]
         jobs = [job.name for job in engine.all_jobs() if job.spec.looks_up(name)]
-        broadcast = engine.dimensions.why_shuffle(item, newest) is None
+        broadcast = engine.dimensions.join_methods.why_shuffle(item, newest) is None
         copies = _executors(engine) if broadcast else 1
         found.append(
             {

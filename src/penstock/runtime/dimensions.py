@@ -8,6 +8,7 @@ no job is stopped for it. A job that was not told, because the program died in b
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,36 +16,33 @@ from penstock.catalog.dimensions import define_dimension, read_dimension
 from penstock.catalog.model import DimensionDefinition, ObjectKey, SourceDefinition
 from penstock.errors import InternalError, PenstockError, ResolutionError
 from penstock.failpoints import hit
-from penstock.options.settings import default_settings
-from penstock.options.units import show_size
 from penstock.runtime.bounded import bounded_table
+from penstock.runtime.dimension_methods import JoinMethods, Looked
 from penstock.runtime.dimension_rows import (
     columns_of_table,
     fitted_table,
     given_table,
     refuse_repeated,
-    repeated_keys,
 )
 from penstock.runtime.states import JobState
-from penstock.spark.dimension_frames import DimensionFrames, JoinMethod
+from penstock.spark.dimension_frames import DimensionFrames
 from penstock.spark.offset_log import latest_batch, planned_batches
 from penstock.sql.statements import Name
-from penstock.stores.dimension_pins import pin, pins_file, read_pins, trim
+from penstock.stores.dimension_pins import pin, pinned, pins_file, read_pins, trim
 from penstock.stores.dimensions import BATCH_ROWS, as_given
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
-    from penstock.plan.job_plan import DimensionPlan
+    from penstock.plan.job_plan import DimensionPlan, JobPlan
     from penstock.runtime.engine import Engine
     from penstock.runtime.job import Job
     from penstock.runtime.job_spec import JobSpec
+    from penstock.spark.dimension_frames import JoinMethod
     from penstock.stores.dimensions import DimensionVersion
-
-Looked = DimensionDefinition | SourceDefinition  # what can be looked up: a dimension, or a table that ends
 
 # Up to so many rows one task reads a dimension.
 _ONE_READER: Final = 2 * BATCH_ROWS
@@ -57,6 +55,7 @@ class Dimensions:
         self._engine = engine
         self._store = engine.home.dimensions
         self._lock = RLock()  # versions and pins change together
+        self.join_methods = JoinMethods(self._store, lambda: engine.session.settings)
         self.reads: dict[str, int] = {}  # how often each table was read at its source
         self.errors: dict[str, str] = {}  # why a table could not be read again
         self._told: set[tuple[object, ...]] = set()
@@ -109,8 +108,8 @@ class Dimensions:
     def suits(self, name: str, max_bytes: int | None = None) -> bool:
         """Whether the newest version has at most so many bytes, and not more rows than are broadcast."""
         version = self._store.latest(self.definition(name).name.text)
-        limit = self._setting("broadcast_max_bytes") if max_bytes is None else max_bytes
-        return version.bytes <= limit and version.rows <= self._setting("broadcast_max_rows")
+        limit = self.join_methods.setting("broadcast_max_bytes") if max_bytes is None else max_bytes
+        return version.bytes <= limit and version.rows <= self.join_methods.setting("broadcast_max_rows")
 
     def send(self, name: str) -> None:
         """Tell every job of the newest version, and ask it for one more batch."""
@@ -160,6 +159,7 @@ class Dimensions:
         """A relation was dropped."""
         with self._lock:
             self._store.forget(name)
+            self.join_methods.forget(name)
             self.errors.pop(name, None)
             self.reads.pop(name, None)
 
@@ -167,28 +167,46 @@ class Dimensions:
 
     def of_job(self, spec: JobSpec, checkpoint: Path) -> tuple[DimensionFrames, ...]:
         """The dimensions of a job that is about to start; batches that are not planned yet see the newest versions."""
-        found: list[DimensionFrames] = []
-        path = pins_file(checkpoint)
+        self._read_tables(spec.plan)
+        with self._lock:
+            path = pins_file(checkpoint)
+            methods = self._methods(spec.plan, checkpoint)
+            found = self._frames(spec.plan, methods, path)
+            for frames in found:
+                pin(path, frames.plan.relation, _next_batch(checkpoint), frames.number)
         for plan in spec.plan.dimensions:
-            definition = self._looked_up(plan.relation)
-            if isinstance(definition, SourceDefinition):
-                self._read_again(definition)
-            with self._lock:
-                version = self._store.latest(plan.relation)
-                pin(path, plan.relation, _next_batch(checkpoint), version.number)
-            self._tell(spec.name, plan, definition, version)
-            found.append(self._frames(plan, definition, version, path))
-        return tuple(found)
+            self._tell(spec.name, plan)
+        return found
 
-    def explained(self, plans: Iterable[DimensionPlan]) -> tuple[DimensionFrames, ...]:
+    def explained(self, plan: JobPlan) -> tuple[DimensionFrames, ...]:
         """The dimensions of a query that is only looked at."""
-        found: list[DimensionFrames] = []
-        for plan in plans:
-            definition = self._looked_up(plan.relation)
+        self._read_tables(plan)
+        return self._frames(plan, self._methods(plan, None), None)
+
+    def methods(self, plan: JobPlan) -> dict[str, JoinMethod]:
+        """How a job would join its dimensions now, by their ids; those without rows are left out."""
+        there = tuple(each for each in plan.dimensions if self._store.versions(each.relation))
+        return self._methods(replace(plan, dimensions=there), None) if len(there) == len(plan.dimensions) else {}
+
+    def _methods(self, plan: JobPlan, checkpoint: Path | None) -> dict[str, JoinMethod]:
+        relations = {dimension.relation for dimension in plan.dimensions}
+        definitions = {name: self._looked_up(name) for name in relations}
+        return self.join_methods.of(plan, definitions, {name: self._seen(name, checkpoint) for name in relations})
+
+    def _seen(self, name: str, checkpoint: Path | None) -> list[DimensionVersion]:
+        """The versions that batches of a job may see: of one that may run again, and the newest."""
+        newest = self._store.latest(name)
+        last = latest_batch(checkpoint) if checkpoint is not None else None
+        if checkpoint is None or last is None:
+            return [newest]
+        number = pinned(read_pins(pins_file(checkpoint)), name, last)
+        return [each for each in self._store.versions(name) if each.number == number and each != newest] + [newest]
+
+    def _read_tables(self, plan: JobPlan) -> None:
+        for name in dict.fromkeys(dimension.relation for dimension in plan.dimensions):
+            definition = self._looked_up(name)
             if isinstance(definition, SourceDefinition):
                 self._read_again(definition)
-            found.append(self._frames(plan, definition, self._store.latest(plan.relation), None))
-        return tuple(found)
 
     def _looked_up(self, relation: str) -> Looked:
         found = self._engine.session.catalog[ObjectKey("relation", relation)]
@@ -197,53 +215,44 @@ class Dimensions:
         return found
 
     def _frames(
-        self, plan: DimensionPlan, definition: Looked, version: DimensionVersion, path: Path | None
-    ) -> DimensionFrames:
-        types = {column.name: column.type for column in definition.columns}
-        spark = self._engine.home.spark()
-        readers = 1 if version.rows <= _ONE_READER else spark.sparkContext.defaultParallelism
-        return DimensionFrames(
-            plan=plan,
-            types=tuple((name, sql_type) for name in plan.columns if (sql_type := types[name]) is not None),
-            directory=self._store.directory(plan.relation),
-            pins=path,
-            number=version.number,
-            method=self.method(definition, version),
-            readers=readers,
-        )
+        self, plan: JobPlan, methods: Mapping[str, JoinMethod], path: Path | None
+    ) -> tuple[DimensionFrames, ...]:
+        lookups = {lookup.dimension.id: lookup for lookup in (plan.lookup.lookups if plan.lookup is not None else ())}
+        found: list[DimensionFrames] = []
+        for dimension in plan.dimensions:
+            version = self._store.latest(dimension.relation)
+            types = {column.name: column.type for column in self._looked_up(dimension.relation).columns}
+            method = methods[dimension.id]
+            if method == "lookup":
+                self._store.index(dimension.relation, version.number, lookups[dimension.id].key)
+            few = version.rows <= _ONE_READER
+            found.append(
+                DimensionFrames(
+                    plan=dimension,
+                    types=tuple((name, kind) for name in dimension.columns if (kind := types[name]) is not None),
+                    directory=self._store.directory(dimension.relation),
+                    pins=path,
+                    number=version.number,
+                    method=method,
+                    readers=1 if few else self._engine.home.spark().sparkContext.defaultParallelism,
+                    lookup=lookups[dimension.id] if method == "lookup" else None,
+                )
+            )
+        return tuple(found)
 
-    def method(self, definition: Looked, version: DimensionVersion) -> JoinMethod:
-        """How a dimension of this size is joined."""
-        return "shuffle" if self.why_shuffle(definition, version) is not None else "broadcast"
-
-    def why_shuffle(self, definition: Looked, version: DimensionVersion) -> str | None:
-        """Why a dimension is not broadcast; None where it is."""
-        if isinstance(definition, DimensionDefinition) and not definition.broadcast:
-            return "broadcast = False"
-        limit, most = self._setting("broadcast_max_bytes"), self._setting("broadcast_max_rows")
-        if version.bytes > limit:
-            return f"{show_size(version.bytes)} is over broadcast_max_bytes ({show_size(limit)})"
-        if version.rows > most:
-            return f"{version.rows} rows are over broadcast_max_rows ({most})"
-        return None
-
-    def _setting(self, key: str) -> int:
-        value = self._engine.session.settings.get(key, default_settings()[key])
-        assert isinstance(value, int)
-        return value
-
-    def _tell(self, job: str, plan: DimensionPlan, definition: Looked, version: DimensionVersion) -> None:
+    def _tell(self, job: str, plan: DimensionPlan) -> None:
         """Notices of a job and a version, each once: that it is not broadcast, that keys are repeated."""
+        definition, version = self._looked_up(plan.relation), self._store.latest(plan.relation)
         mark = (job, plan.id, version.number, definition.text)
         if mark in self._told:
             return
         self._told.add(mark)
-        why = self.why_shuffle(definition, version)
+        why = self.join_methods.why_shuffle(definition, version)
         if why is not None and why != "broadcast = False":
             self._engine.notices.append(f"job {job} joins dimension {plan.relation} by a shuffle: {why}")
         if definition.primary_key and set(definition.primary_key) <= set(plan.keys):
             return  # unique by declaration
-        count = repeated_keys(self._store.read(plan.relation, version.number), plan.keys)
+        count = self.join_methods.repeated(plan.relation, version.number, plan.keys)
         if count:
             self._engine.notices.append(
                 f"dimension {plan.relation}, version {version.number}: {count} "
@@ -261,21 +270,28 @@ class Dimensions:
         self._let_go(name)
 
     def _announce(self, job: Job, name: str) -> None:
-        run = job.run
         path = pins_file(job.checkpoint)
         if not path.exists():
             return  # it has never been started, and finds the newest version when it is
+        run = job.run
         handle = run.handle if run is not None and job.state.active else None
-        with handle.no_planning() if handle is not None else nullcontext(), self._lock:
-            version = self._store.latest(name)
-            pin(path, name, _next_batch(job.checkpoint), version.number)
-        definition = self._looked_up(name)
-        for plan in job.spec.plan.dimensions:
-            if plan.relation == name:
-                self._tell(job.name, plan, definition, version)
-        if handle is not None and run is not None and run.joins_otherwise(name, self.method(definition, version)):
+        if run is not None and handle is not None and run.joins_otherwise(self._methods(job.spec.plan, job.checkpoint)):
+            # The query that runs may not be right for the version: no batch of it may see it.
             job.stop(JobState.STOPPED, f"dimension {name} is joined in another way from here on")
-            job.start(f"version {version.number} of dimension {name}")
+            job.start(f"a new version of dimension {name}")
+            return
+        with self._lock:
+            frames = self._frames(job.spec.plan, self._methods(job.spec.plan, job.checkpoint), path)
+        number = next(each.number for each in frames if each.plan.relation == name)
+        with handle.no_planning() if handle is not None else nullcontext(), self._lock:
+            pin(path, name, _next_batch(job.checkpoint), number)
+        for plan in job.spec.plan.dimensions:
+            self._tell(job.name, plan)
+
+    def _behind(self, job: Job, name: str) -> bool:
+        """Whether a job was not told of the newest version."""
+        entries = read_pins(pins_file(job.checkpoint)).get(name, ())
+        return bool(entries) and entries[-1][1] != self._store.latest(name).number
 
     def _let_go(self, name: str) -> None:
         with self._lock:
@@ -297,13 +313,13 @@ class Dimensions:
     def refresh(self, definition: SourceDefinition) -> None:
         """Read a table again; jobs see what has changed. An error leaves the version there is in force."""
         name = definition.name.text
-        before = self._store.versions(name)
         try:
             self._read_again(definition, strict=True)
         except PenstockError as error:
             self._failed(name, error)
             return
-        if self._store.versions(name) != before:
+        # Also a job that has just started may have read a new version, and told nobody.
+        if any(self._behind(job, name) for job in self._engine.all_jobs()):
             self.announce(name)
 
     def _read_again(self, definition: SourceDefinition, *, strict: bool = False) -> None:

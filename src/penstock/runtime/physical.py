@@ -38,8 +38,11 @@ def physical_plan(engine: Engine, logical: LogicalPlan) -> str:
         engine.functions.make_ready(spark, plan.functions, spec.sources)
         for scan in scans_of(spec, state_path=engine.home.path, run_number=0, first={}):
             scan.stream(spark).createOrReplaceTempView(scan.scan.view)
-        for dimension in engine.dimensions.explained(plan.dimensions):
-            dimension.frame(spark).createOrReplaceTempView(dimension.plan.view)
+        dimensions = engine.dimensions.explained(plan)
+        if any(dimension.method == "lookup" for dimension in dimensions):
+            plan = plan.with_lookups()
+        for dimension in dimensions:
+            dimension.make_ready(spark)
         # Spark explains a stream only where it sees that it is one: in a plan that is analysed already.
         frame = spark.sql(plan.core).select("*")
         with contextlib.redirect_stdout(text):

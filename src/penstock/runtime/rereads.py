@@ -78,7 +78,7 @@ class Rereads:
             frame = scan.good_again(self._spark, span.start, end, batch_time_ms)
             frame.createOrReplaceTempView(scan.scan.view)
         for dimension in self._dimensions:
-            dimension.frame(self._spark).createOrReplaceTempView(dimension.plan.view)
+            dimension.make_ready(self._spark)
         rows = self._spark.sql(late_sql(self._plan, watermark_ms * 1000)).toArrow()
         source = rows.column("__source").combine_chunks()
         missed, windows = rows.column("missed"), rows.column("windows")

@@ -166,9 +166,9 @@ class Run:
                 self._handle.set_between(reached // 1000)
             return True
 
-    def joins_otherwise(self, relation: str, method: JoinMethod) -> bool:
-        """Whether the query joins a dimension in another way than this."""
-        return any(each.plan.relation == relation and each.method != method for each in self._dimensions)
+    def joins_otherwise(self, methods: Mapping[str, JoinMethod]) -> bool:
+        """Whether the query joins a dimension in another way than this, by the readings of dimensions."""
+        return any(methods[each.plan.id] != each.method for each in self._dimensions)
 
     def latest(self) -> dict[str, dict[int, int]]:
         """Where the input of each scan ends now."""

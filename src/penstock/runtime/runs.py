@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.registry import source_of
@@ -62,6 +63,8 @@ def make_run(
 ) -> Run:
     """A run that is ready to start. `first` are the pinned start positions, by scan; `roots` where files may lie."""
     check_checkpoint(checkpoint)
+    if any(dimension.method == "lookup" for dimension in dimensions):
+        spec = replace(spec, plan=spec.plan.with_lookups())
     own = spark.newSession()
     own.conf.set(_PROVIDER, _PROVIDERS[spec.options.state_backend])
     if spec.options.parallelism is not None:
@@ -180,7 +183,7 @@ def _found_types(
         for scan in scans:
             scan.stream(spark).createOrReplaceTempView(scan.scan.view)
         for dimension in dimensions:
-            dimension.frame(spark).createOrReplaceTempView(dimension.plan.view)
+            dimension.make_ready(spark)
         frame = spark.sql(plan.core)
         if plan.batch is None:
             return _types(frame.schema)

@@ -7,23 +7,26 @@ from typing import TYPE_CHECKING, Literal
 
 from penstock.connectors.scan_frames import ddl, register_source
 from penstock.frozen import frozen
+from penstock.types import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.plan.job_dimensions import DimensionPlan
+    from penstock.plan.lookups import Lookup
     from penstock.types import SqlType
 
-# How a dimension reaches the rows of a stream: sent whole to every task, or both sides sorted by key into shuffle
-# partitions.
-JoinMethod = Literal["broadcast", "shuffle"]
+# How a dimension reaches the rows of a stream: sent whole to every task; asked for by key in Python workers; or both
+# sides sorted by key into shuffle partitions.
+JoinMethod = Literal["broadcast", "lookup", "shuffle"]
 
 
 @frozen
 class DimensionFrames:
-    """A dimension of one job, ready to be turned into frames.
+    """A dimension of one job, ready for a session of Spark.
 
     pins: the job's list of versions; without it the version `number` is read.
+    lookup: the call that is in the place of the join, for the method of that name.
     """
 
     plan: DimensionPlan
@@ -33,8 +36,16 @@ class DimensionFrames:
     number: int
     method: JoinMethod
     readers: int
+    lookup: Lookup | None = None
 
-    def frame(self, spark: SparkSession) -> DataFrame:
+    def make_ready(self, spark: SparkSession) -> None:
+        """Make the dimension known to a session: as a view, or as the function that finds its rows."""
+        if self.method == "lookup":
+            self._register(spark)
+        else:
+            self._frame(spark).createOrReplaceTempView(self.plan.view)
+
+    def _frame(self, spark: SparkSession) -> DataFrame:
         """The rows, with a hint for Spark's planner where they are to be broadcast."""
         from pyspark.sql import functions
 
@@ -43,6 +54,23 @@ class DimensionFrames:
             readers=self.readers,
         )  # fmt: skip
         return functions.broadcast(frame) if self.method == "broadcast" else frame
+
+    def _register(self, spark: SparkSession) -> None:
+        from pyspark.sql.udf import UserDefinedFunction
+        from pyspark.util import PythonEvalType
+
+        from penstock.connectors.dimension_reader import DimensionReading
+        from penstock.spark.dimension_lookup import DimensionLookup
+
+        assert self.lookup is not None
+        reading = DimensionReading(
+            self.plan.relation, str(self.directory), str(self.pins) if self.pins is not None else None, self.number
+        )
+        find = DimensionLookup(reading, self.lookup.key, tuple(name for name, _ in self.types))
+        fields = ", ".join(f"{quote_name(name)}: {sql_type.spark()}" for name, sql_type in self.types)
+        # By its constructor: the decorator wants annotations.
+        made = UserDefinedFunction(find, f"STRUCT<{fields}>", self.lookup.function, PythonEvalType.SQL_SCALAR_ARROW_UDF)
+        spark.udf.register(self.lookup.function, made)
 
 
 def version_frame(

@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from penstock.errors import RuntimeFailure
 from penstock.frozen import frozen
+from penstock.stores.key_index import sorted_by
 from penstock.stores.private_files import sync_directory, write_private
 
 if TYPE_CHECKING:
@@ -107,6 +108,12 @@ class DimensionStore:
         except (FileNotFoundError, pa.ArrowInvalid):
             raise missing(name, wanted) from None
 
+    def index(self, name: str, number: int, key: str) -> None:
+        """Write a copy of a version in the order of a key, for `KeyIndex`; done again, it changes nothing."""
+        path = index_file(self.directory(name), number, key)
+        if not path.exists():
+            _write_table(path, sorted_by(self.read(name, number), key), whole=True)
+
     def keep_only(self, name: str, numbers: Collection[int]) -> None:
         """Remove the versions that are neither among `numbers` nor the newest."""
         with self._lock:
@@ -117,7 +124,8 @@ class DimensionStore:
             self._list(name, kept)
             for version in before:
                 if version not in kept:
-                    version_file(self.directory(name), version.number).unlink(missing_ok=True)
+                    for path in self.directory(name).glob(f"v{version.number}.*"):
+                        path.unlink(missing_ok=True)
 
     def names(self) -> tuple[str, ...]:
         """The directories there are, by the names of their dimensions."""
@@ -159,6 +167,11 @@ def version_file(directory: Path, number: int) -> Path:
     return directory / f"v{number}.arrow"
 
 
+def index_file(directory: Path, number: int, key: str) -> Path:
+    """The file of a version in the order of a key."""
+    return directory / f"v{number}.by.{quote(key, safe='')}.arrow"
+
+
 def as_given(table: pa.Table, version: DimensionVersion) -> pa.Table:
     """The rows of a version in the types in which they were handed over."""
     import pyarrow as pa
@@ -180,12 +193,13 @@ def _schema_text(schema: pa.Schema) -> str:
     return base64.b64encode(schema.serialize().to_pybytes()).decode()
 
 
-def _write_table(path: Path, table: pa.Table) -> None:
+def _write_table(path: Path, table: pa.Table, *, whole: bool = False) -> None:
+    """`whole`: in one record batch, so that a column is one array when it is mapped."""
     import pyarrow as pa
 
     partial = path.with_name(f"{path.name}.partial")
     with pa.OSFile(str(partial), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks(), max_chunksize=BATCH_ROWS)
+        writer.write_table(table.combine_chunks(), max_chunksize=max(table.num_rows, 1) if whole else BATCH_ROWS)
     with partial.open("rb+") as file:
         os.fsync(file.fileno())
     partial.replace(path)

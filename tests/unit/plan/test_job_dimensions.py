@@ -154,3 +154,59 @@ def test_refused(sql: str, word: str) -> None:
         job(sql)
     assert word in raised.value.message
     assert raised.value.hint
+
+
+# calls in the place of joins
+
+
+def test_a_join_by_one_key_can_be_a_call() -> None:
+    """The text with calls has no join, reads the same columns, and keeps the same state."""
+    found = job(
+        "SELECT t.symbol, s.NAME, COUNT(*) AS n FROM trades t JOIN securities s ON t.symbol = s.instrumentId "
+        "LEFT JOIN names n ON n.id = upper(t.side) WHERE t.price > 1 OR n.name = 'x' "
+        "GROUP BY t.symbol, s.NAME, TUMBLE(t.ts, INTERVAL '1' MINUTE)"
+    )
+    assert found.lookup is not None
+    assert [(each.function, each.dimension.id, each.key) for each in found.lookup.lookups] == [
+        ("__lookup_0", "securities", "instrumentId"),
+        ("__lookup_1", "names", "id"),
+    ]
+    core = flat(found.lookup.core)
+    assert "JOIN" not in core
+    assert "__lookup_0(`t`.`symbol`) AS `__found_0`, __lookup_1(upper(`t`.`side`)) AS `__found_1`" in core
+    assert (
+        "(`t`.`price` > 1 OR `t`.`__found_1`.`name` = 'x') AND NOT `t`.`__found_0` IS NULL".replace("(", "( ").replace(
+            ")", " )"
+        )
+        in core
+    )
+    assert "IS NULL" not in flat(found.core)
+    assert "`t`.`__source` AS `__source`" in flat(found.lookup.late)
+    other = found.with_lookups()
+    assert (other.core, other.late, other.state) == (found.lookup.core, found.lookup.late, found.state)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT t.price FROM trades t LEFT ANTI JOIN securities s ON t.symbol = s.instrumentId",
+        "SELECT t.price FROM trades t JOIN securities s ON t.symbol = s.NAME AND t.side = s.SECTOR",
+        "SELECT t.price FROM trades t JOIN securities s ON t.symbol < s.NAME",
+        "SELECT t.price FROM trades t JOIN securities s ON length(t.symbol) = s.NAME",
+        "SELECT t.price FROM securities s RIGHT JOIN trades t ON t.symbol = s.instrumentId",
+        "SELECT t.price FROM trades t, securities s WHERE t.symbol = s.instrumentId",
+        "SELECT t.price FROM trades t JOIN (SELECT NAME AS n FROM securities) AS s ON t.symbol = s.n",
+    ],
+)
+def test_joins_that_stay_joins(sql: str) -> None:
+    assert job(sql).lookup is None
+
+
+def test_one_of_two_joins_is_a_call() -> None:
+    found = job(
+        "SELECT t.price, s.NAME FROM trades t JOIN securities s ON t.symbol = s.instrumentId "
+        "LEFT SEMI JOIN names n ON n.id = t.symbol"
+    )
+    assert found.lookup is not None
+    assert [each.dimension.id for each in found.lookup.lookups] == ["securities"]
+    assert "LEFT SEMI JOIN `__dimension_1` AS `n` ON `n`.`id` = `t`.`symbol`" in flat(found.lookup.core)
