@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.interfaces.changes import Change, Job
     from penstock.interfaces.database import Database, connect
     from penstock.interfaces.dimension_manager import DimensionBroadcastManager, DimensionStatus
+    from penstock.interfaces.dimension_table import DimensionTable
     from penstock.interfaces.executor import StreamingSQLExecutor
     from penstock.interfaces.result import Result
     from penstock.interfaces.window_operator import WindowOperator
@@ -31,6 +32,7 @@ __all__ = [
     "Database",
     "DimensionBroadcastManager",
     "DimensionStatus",
+    "DimensionTable",
     "Job",
     "JobFailed",
     "PenstockError",
@@ -58,6 +60,7 @@ _LATER = {
     "Database": "penstock.interfaces.database",
     "DimensionBroadcastManager": "penstock.interfaces.dimension_manager",
     "DimensionStatus": "penstock.interfaces.dimension_manager",
+    "DimensionTable": "penstock.interfaces.dimension_table",
     "Job": "penstock.interfaces.changes",
     "Result": "penstock.interfaces.result",
     "StreamingSQLExecutor": "penstock.interfaces.executor",

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from penstock.errors import OptionError, ResolutionError
+from penstock.interfaces.dimension_table import DimensionTable
 from penstock.runtime.dimension_join import joined
 
 if TYPE_CHECKING:
@@ -94,6 +95,10 @@ class DimensionBroadcastManager:
     def get_dimension_table(self, name: str) -> pa.Table:
         """The rows of the newest version, as they were given; UNKNOWN_RELATION for an unknown name."""
         return self._dimensions.given(name)
+
+    def open_dimension_table(self, name: str, key: str) -> DimensionTable:
+        """The rows of the newest version, to be looked up by a key here."""
+        return DimensionTable(self.get_dimension_table(name), key)
 
     def broadcast_table(self, name: str) -> DimensionStatus:
         """Send the newest version to every job that joins with the table, once more; what it is now.

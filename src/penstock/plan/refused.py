@@ -68,7 +68,9 @@ def refuse(plan: LogicalPlan) -> None:
 def _refuse_both(both: set[str]) -> None:
     for relation in sorted(both):
         hint = "create a second table over the same source, and join with that"
-        raise _not_yet(f'"{relation}" as a stream and as the table it is joined with, in one job', hint, None)
+        raise _not_yet(
+            f'"{relation}" read as a stream and joined with as a table in one job is not there yet', hint, None
+        )
 
 
 def _check_select(select: exp.Select) -> None:

@@ -162,3 +162,29 @@ def test_manager_of_its_own() -> None:
         fact = pa.table({"id": [5, 5000]})
         assert manager.broadcast_join(fact, "texts", "id").num_rows == 1
         assert manager.broadcast_join(fact, texts, "id", "left").column("text").to_pylist() == ["x" * 2000, None]
+
+
+def test_rows_by_key(db: penstock.Database) -> None:
+    """SC28: found or not, a default, the number of rows, the first few, and a batch with more columns."""
+    manager = DimensionBroadcastManager(db)
+    manager.register_dimension_table("securities", SECURITIES)
+    table = manager.open_dimension_table("securities", "instrumentId")
+    assert len(table) == 2
+    assert "AAPL" in table
+    assert "UNKN" not in table
+    assert 7 not in table
+    assert None not in table
+    assert table["MSFT"] == {"instrumentId": "MSFT", "NAME": "Microsoft", "rating": 2}
+    with pytest.raises(KeyError):
+        table["UNKN"]
+    assert table.get("UNKN", {"NAME": "?"}) == {"NAME": "?"}
+    assert [row and row["NAME"] for row in table.get_many(["MSFT", 7, "AAPL"])] == ["Microsoft", None, "Apple"]
+    assert table.scan(1).to_pylist()[0]["NAME"] == "Apple"
+    assert table.scan().equals(SECURITIES)
+    batch = pa.record_batch({"symbol": ["MSFT", "UNKN"], "price": [1.0, 2.0]})
+    assert table.enrich(batch, "symbol").column("NAME").to_pylist() == ["Microsoft", None]
+    assert table.enrich(batch, "symbol", "inner").num_rows == 1
+    with pytest.raises(PenstockError) as raised:
+        manager.open_dimension_table("securities", "nothing")
+    assert raised.value.condition == "UNKNOWN_COLUMN"
+    assert manager.open_dimension_table("securities", "rating")[2]["NAME"] == "Microsoft"
