@@ -1,4 +1,4 @@
-"""Streams joined with dimension tables: results, updates at a batch boundary, plans, limits, restarts (L, G10, G21)."""
+"""Streams joined with dimension tables: results, updates at a batch boundary, plans, limits, restarts."""
 
 from __future__ import annotations
 
@@ -265,3 +265,24 @@ def test_a_large_dimension_is_asked_by_key(db: penstock.Database) -> None:
     assert read(db, "totals")[0] == ("Fruit", 5, 190.0)
     check_change_log(db, "enriched")
     check_change_log(db, "totals", ("sector",))
+
+
+@pytest.mark.soak
+def test_ten_million_rows(db: penstock.Database) -> None:
+    """L11: a dimension of ten million rows, below the limits once they are set; rows are asked for by key."""
+    import pyarrow.compute as pc
+
+    many = 10_000_000
+    ids = pa.array(range(many))
+    db.register_dimension(
+        "large", pa.table({"id": ids, "name": pc.binary_join_element_wise("n", ids.cast("string"), "")})
+    )
+    query = "SELECT t.id, d.name FROM trades t LEFT JOIN large d ON t.id = d.id"
+    db.execute("CREATE STREAM trades (id BIGINT)")
+    assert "over broadcast_max_bytes" in str(db.sql(f"EXPLAIN {query}").rows()[-1][0])
+    db.execute("SET broadcast_max_bytes = '1 GB'")
+    assert "asked for by key" in str(db.sql(f"EXPLAIN {query}").rows()[-1][0])
+    db.execute(f"CREATE MATERIALIZED VIEW joined AS {query}")
+    db.append("trades", [{"id": number} for number in (0, 7, many - 1, many, -1)])
+    db.settle()
+    assert read(db, "joined") == [(-1, None), (0, "n0"), (many, None), (7, "n7"), (many - 1, f"n{many - 1}")]

@@ -69,6 +69,35 @@ def test_joins_with_other_dimensions(db: penstock.Database) -> None:
     ) == [("Apple", "good"), ("Microsoft", None)]
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "key", "query", "answer"),
+    [
+        ("securities", SECURITIES, "instrumentId", "SELECT NAME FROM securities WHERE rating = 1", ("Apple",)),
+        (
+            "products",
+            [{"sku": "A-1", "title": "Lamp", "price": 9.5}, {"sku": "B-2", "title": None, "price": 3.0}],
+            "sku",
+            "SELECT COUNT(title) AS titles, MAX(price) AS most FROM products",
+            (1, 9.5),
+        ),
+        (
+            "countries",
+            pl.DataFrame({"code": ["DE", "CH"], "eu": [True, False], "languages": [["de"], ["de", "fr"]]}),
+            "code",
+            "SELECT eu, languages FROM countries WHERE code = 'CH'",
+            (False, ["de", "fr"]),
+        ),
+    ],
+    ids=["securities", "products", "reference data"],
+)
+def test_examples(
+    db: penstock.Database, name: str, data: object, key: str, query: str, answer: tuple[object, ...]
+) -> None:
+    """L15."""
+    db.register_dimension(name, data, key=key)
+    assert rows(db, query) == [answer]
+
+
 def test_what_is_refused(db: penstock.Database) -> None:
     db.register_dimension("securities", SECURITIES, key="instrumentid")
     assert rows(db, "DESCRIBE securities")[0][3] == "yes"
