@@ -1,7 +1,7 @@
 """Dimensions that change while the engine is killed: a batch sees one version, and the same one again (L13, L20).
 
-Killed are: a batch whose join is done and that is not committed; an update between its file and the jobs; a program at
-some moment, by SIGKILL to all its processes.
+Killed are: a batch whose join is done and that is not committed; an update before its file, and between its file and the
+jobs; a program at some moment, by SIGKILL to all its processes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import pytest
 
-from penstock.failpoints import VARIABLE
+from penstock.failpoints import NAMES, VARIABLE
 from penstock.spark.offset_log import planned_batches
 from penstock.stores.dimension_pins import pinned, pins_file, read_pins
 from penstock.stores.dimensions import DimensionStore
@@ -33,6 +33,19 @@ pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.timeout(900)]
 
 SEED: Final = int(os.environ.get("PENSTOCK_CHAOS_SEED", "5"))
 _PATIENCE: Final = float(os.environ.get("PENSTOCK_CHAOS_PATIENCE", "180"))
+
+
+CRASHES: Final = (
+    "batch.after_action=crash@9",
+    "dimension.before_announce=crash@3",
+    "dimension.before_write=crash@2",
+    "batch.after_action=crash@5",
+)
+
+
+def test_every_failpoint_of_dimensions_is_crashed_at() -> None:
+    points = {name for name in NAMES if name.startswith("dimension.")}
+    assert points <= {crash.partition("=")[0] for crash in CRASHES}
 
 
 class Runs:
@@ -85,11 +98,7 @@ def test_a_batch_sees_the_version_it_saw(tmp_path: Path) -> None:
     source = random.Random(SEED)  # noqa: S311
     runs = Runs(tmp_path)
     try:
-        for failpoint in (
-            "batch.after_action=crash@9",
-            "dimension.before_announce=crash@3",
-            "batch.after_action=crash@5",
-        ):
+        for failpoint in CRASHES:
             process = runs.start("feed", failpoint)
             assert process.wait(_PATIENCE) == CRASHED, runs.tail()
             runs.died()

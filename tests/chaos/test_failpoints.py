@@ -41,8 +41,8 @@ LATER: Final = 12
 # This one is in a process of Spark's that asks the source for its end. When it dies the program lives on, and the job is
 # started again by the engine itself.
 BESIDE: Final = {"source.latest_offset": 60}
-# Those of file sinks have a test of their own: test_file_kills.
-FILES: Final = frozenset(name for name in NAMES if name.startswith("file_sink."))
+# Those of file sinks and dimensions have tests of their own: test_file_kills, test_dimension_updates.
+APART: Final = frozenset(name for name in NAMES if name.startswith(("file_sink.", "dimension.")))
 
 
 @pytest.fixture(scope="module", params=[0, pytest.param(LATER, marks=pytest.mark.soak)], ids=["early", "later"])
@@ -56,10 +56,10 @@ def campaign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def test_every_failpoint_is_crashed_at() -> None:
-    assert {*HITS, *BESIDE, *FILES} == set(NAMES)
+    assert {*HITS, *BESIDE, *APART} == set(NAMES)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in BESIDE and name not in FILES])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in BESIDE and name not in APART])
 def test_crash(campaign: Campaign, name: str) -> None:
     later = 0 if name.startswith("catalog.") else campaign.later
     start = campaign.start("feed", f"{name}=crash@{HITS[name] + later}")
