@@ -1,6 +1,14 @@
 """A connector of your own: the rows of an SQLite table, followed as they are added.
 
-python examples/custom_connector.py
+It is four methods and a schema. The database is closed and opened again in between, and each row counts once.
+
+    python examples/custom_connector.py
+
+Prints:
+Oslo, hour 0: 4.0 °C
+Rome, hour 0: 11.0 °C
+Oslo, hour 1: 6.5 °C
+Rome, hour 1: 14.0 °C
 """
 
 from __future__ import annotations
