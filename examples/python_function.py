@@ -12,7 +12,7 @@ by floor
   below  1 readings
   house  3 readings
 each minute
-  10:00  3 readings, largest step 1.60
+  10:00  3 readings, largest step 0.80
   10:01  1 readings, largest step 0.00
 """
 

@@ -25,7 +25,7 @@ def told(path: Path) -> str:
 def test_example(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """V2, V9, V10, SC2, A5, A13, B6, D9 to D12, W3."""
+    """V1, V2, V7, V9, V10, SC1, SC2, A5, A13, B6, D9 to D12, U10, W3."""
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out == told(path)
@@ -41,6 +41,10 @@ def test_there_are_examples() -> None:
     """The programs are found: an empty list would pass everything."""
     assert {path.name for path in PROGRAMS} >= {
         "create_stream_materialized_view.py",
+        "custom_connector.py",
         "impulse_windows.py",
+        "micro_batch_tailing.py",
+        "python_function.py",
         "streaming_sql_windowed_aggregation.py",
+        "streaming_sql_with_dimension_broadcast.py",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections.abc import AsyncIterable, Callable, Iterator
 from datetime import datetime, timedelta
@@ -10,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import penstock
 from penstock import JobFailed, StreamingSQLExecutor, WindowOperator
+from penstock.connectors.file_source import FileSource
+from penstock.connectors.source import ScanRequest
 from tests.engine.answers import at, in_order, ms, read, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -324,3 +328,44 @@ def test_scenarios(db: penstock.Database) -> None:
         (at(base + start), len({n % 4 for n in found}), sum(n % 5 == 0 for n in found) / len(found))
         for start, found in windows.items()
     )
+
+
+def test_tailing_files(db: penstock.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S1, S2, S6, I19: files are added, and replaced in the middle of a reading; each answer is of one moment."""
+    directory = tmp_path / "continuous_data"
+    directory.mkdir()
+
+    def write(name: str, rows: int, value: float) -> None:
+        pq.write_table(pa.table({"category": ["a"] * rows, "value": [value] * rows}), directory / f".{name}")
+        (directory / f".{name}").rename(directory / f"{name}.parquet")
+
+    write("kept", 1000, 0.0)
+    write("other", 1000, 1.0)
+    db.execute(
+        f"CREATE TABLE realtime (category STRING, value DOUBLE) WITH (connector = 'file', path = '{directory}', format = 'parquet')"
+    )
+    query = "SELECT category, COUNT(*) as cnt, AVG(value) as avg_val FROM realtime GROUP BY category"
+    found = []
+    for answer in db.tail_query(query, every=0.05, iterations=3):
+        found += answer.rows()
+        write(f"more{len(found)}", 500, 1.0)
+    assert found == [("a", 2000, 0.5), ("a", 2500, 0.6), ("a", 3000, 2 / 3)]
+
+    # Whoever lists the files finds them replaced before they are read, three times.
+    listed = FileSource.end_offset
+    versions = iter([(3000, 3.0), (1000, 1.0), (3000, 3.0)])
+
+    def replaced(source: FileSource, request: ScanRequest) -> str:
+        end = listed(source, request)
+        for rows, value in itertools.islice(versions, 1):
+            write("other", rows, value)
+        return end
+
+    monkeypatch.setattr(FileSource, "end_offset", replaced)
+    (answer,) = db.tail_query(query, iterations=1)
+    assert answer.rows() == [("a", 5500, (3000 * 3.0 + 1500) / 5500)]
+    assert list(versions) == []
+    (directory / "other.parquet").write_bytes(b"PAR1 and then nothing that makes sense")
+    with pytest.raises(penstock.PenstockError) as refused:
+        list(db.tail_query(query, iterations=1))
+    assert "other.parquet" in str(refused.value)

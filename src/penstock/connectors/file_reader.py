@@ -141,6 +141,7 @@ class FileRows:
                 columns.append(pa.nulls(batch.num_rows))
                 yield one, number, pa.RecordBatch.from_arrays(columns, [*(field.name for field in own), "__rows"])
                 number += batch.num_rows
+            unchanged(self._files, one.found)  # nor was it replaced between the look at it and the reading
 
     def _cast(self, one: Numbered, batch: pa.RecordBatch, field: pa.Field, name: str | None) -> pa.Array:
         if name is None:

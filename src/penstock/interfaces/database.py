@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from penstock.catalog.model import SourceDefinition
-from penstock.errors import InternalError, PenstockError, ResolutionError, UnsupportedError
+from penstock.errors import InternalError, PenstockError, UnsupportedError
 from penstock.interfaces.catalog_answers import catalog_answer, columns_table, explain, options_table
 from penstock.interfaces.changes import Change, Job
+from penstock.interfaces.job_answers import jobs_table, physical_table, watermark_table
+from penstock.interfaces.live_batches import batch_rows, live_batches
 from penstock.interfaces.result import Result
 from penstock.interfaces.tailing import tail
 from penstock.options import resolve_setting
-from penstock.options.settings import default_settings
 from penstock.plan.script import StatementReport, read_script, report_statement
 from penstock.runtime.checkpoints import CheckpointCoordinator
 from penstock.runtime.dimension_report import explain_dimensions
@@ -33,7 +30,6 @@ from penstock.runtime.queries import refuse_unbounded
 from penstock.runtime.registering import register_function
 from penstock.runtime.statements import run_statement
 from penstock.runtime.system_rows import job_row
-from penstock.runtime.watermark_report import explain_watermark
 from penstock.secrets import Secret
 from penstock.sql import statements as s
 from penstock.stores.views import Answer
@@ -136,11 +132,11 @@ class Database:
     def _look(self, report: StatementReport) -> pa.Table | None:
         statement = report.statement
         if isinstance(statement, s.Show) and statement.kind == "JOBS":
-            return self._show_jobs()
+            return jobs_table(self._job_rows())
         if isinstance(statement, s.ExplainWatermark):
-            return self._explain_watermark(statement.name.text)
+            return watermark_table(self._engine, statement.name.text)
         if isinstance(statement, s.Explain) and statement.physical:
-            return self._explain_physical(report)
+            return physical_table(self._engine, report)
         if isinstance(statement, s.Explain) and report.plan is not None:
             return explain(report, explain_dimensions(self._engine, report.plan))
         return catalog_answer(report)
@@ -185,28 +181,12 @@ class Database:
             )
         return report.plan
 
-    async def stream(self, sql: str) -> AsyncIterator[pa.RecordBatch]:
+    def stream(self, sql: str) -> AsyncGenerator[pa.RecordBatch]:
         """The rows of a query over streams as they come, until the loop is left.
 
         Batches of an updating query have a leading column `_op`, 'insert' or 'delete'.
         """
-        # Threads of its own: waiting for rows takes one for long, and those of the event loop are few. The second one
-        # closes the query while the first still waits.
-        threads = ThreadPoolExecutor(2, "penstock-stream")
-        loop = asyncio.get_running_loop()
-        query: EphemeralQuery | None = None
-        starting = loop.run_in_executor(threads, self._follow, sql)
-        try:
-            query = await asyncio.shield(starting)
-            while (batch := await loop.run_in_executor(threads, query.next_batch)) is not None:
-                yield batch
-        finally:
-            if query is None:  # it failed, or the loop was cancelled while it starts
-                with suppress(Exception):
-                    query = await starting
-            if query is not None:
-                await loop.run_in_executor(threads, query.close)
-            threads.shutdown(wait=False)
+        return live_batches(lambda: self._follow(sql))
 
     def follow(self, sql: str) -> Iterator[pa.RecordBatch]:
         """Like `stream`, for a program without an event loop."""
@@ -219,20 +199,9 @@ class Database:
 
     def _follow(self, sql: str) -> EphemeralQuery:
         plan = self._query(sql)
-        query = EphemeralQuery(self._engine, plan, batch_rows=self._batch_rows(plan))
+        query = EphemeralQuery(self._engine, plan, batch_rows=batch_rows(self._engine.session, plan))
         query.start(_START_SECONDS)
         return query
-
-    def _batch_rows(self, plan: LogicalPlan) -> int:
-        """The most rows of a batch for a reader: the least `batch_size` that a stream declares, else the setting."""
-        read = {scan.relation for scan in plan.scans()}
-        declared = [
-            found.options.values["batch_size"]
-            for found in self._engine.session.catalog
-            if isinstance(found, SourceDefinition) and found.name.text in read and "batch_size" in found.options.given
-        ]
-        setting = {**default_settings(), **self._engine.session.settings}["batch_size"]
-        return min(size for size in (declared or [setting]) if isinstance(size, int))
 
     def select_once(self, sql: str, timeout: float = 600.0) -> Result:
         """The answer to a query over streams from what is there now, with every window closed."""
@@ -407,60 +376,6 @@ class Database:
         """
         self._engine.check_open()
         return self._engine.dimensions.update(name, data)
-
-    # answers about jobs
-
-    def _show_jobs(self) -> pa.Table:
-        import pyarrow as pa
-
-        rows = self._job_rows()
-        utc = pa.timestamp("us", tz="UTC")
-        return pa.table(
-            {
-                "name": pa.array([row["name"] for row in rows], pa.string()),
-                "state": pa.array([row["state"] for row in rows], pa.string()),
-                "batch_id": pa.array([row["batch_id"] for row in rows], pa.int64()),
-                "watermark": pa.array([row["watermark"] for row in rows], pa.int64()).cast(utc),
-                "input_rows": pa.array([row["input_rows"] for row in rows], pa.int64()),
-                "lag": pa.array([row["lag"] for row in rows], pa.int64()),
-                "restarts": pa.array([row["restarts"] for row in rows], pa.int64()),
-                "error": pa.array([row["error"] for row in rows], pa.string()),
-            }
-        )
-
-    def _explain_watermark(self, name: str) -> pa.Table:
-        import pyarrow as pa
-
-        job = self._engine.find_job(name)
-        tracker = job.tracker
-        if tracker is None:
-            raise ResolutionError("UNKNOWN_JOB", f"job {job.name} does not run", hint=f"RESUME JOB {job.name}")
-        found = explain_watermark(job.name, tracker, self._engine.clock.now_us())
-        utc = pa.timestamp("us", tz="UTC")
-        return pa.table(
-            {
-                "source": pa.array([row.source for row in found.rows], pa.string()),
-                "partition": pa.array([row.partition for row in found.rows], pa.int32()),
-                "max_event_time": pa.array([row.max_event_time for row in found.rows], pa.int64()).cast(utc),
-                "watermark": pa.array([row.watermark for row in found.rows], pa.int64()).cast(utc),
-                "state": pa.array([row.state for row in found.rows], pa.string()),
-                "holds_back": pa.array([row.holds_back for row in found.rows], pa.bool_()),
-                "explanation": pa.array([found.sentence] * len(found.rows), pa.string()),
-            }
-        )
-
-    def _explain_physical(self, report: StatementReport) -> pa.Table:
-        import pyarrow as pa
-
-        if report.plan is None:
-            raise UnsupportedError(
-                "UNSUPPORTED_STATEMENT",
-                "there is no query to explain",
-                hint="EXPLAIN PHYSICAL SELECT …",
-                span=report.span,
-            )
-        text = self._engine.physical_plan(report.plan)
-        return pa.table({"plan": pa.array(text.splitlines(), pa.string())})
 
 
 def _result(found: Answer) -> Result:

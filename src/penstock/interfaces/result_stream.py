@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -22,22 +22,22 @@ class ResultStream:
     def __init__(self, owner: OwnedDatabase, sql: str) -> None:
         self._owner = owner
         self._sql = sql
-        self._own: AsyncIterator[pa.RecordBatch] | None = None
+        self._own: AsyncGenerator[pa.RecordBatch] | None = None
 
-    def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
+    def __aiter__(self) -> AsyncGenerator[pa.RecordBatch]:
         return self._owner.get().stream(self._sql)
 
     async def __anext__(self) -> pa.RecordBatch:
         """One batch without a loop: `await anext(stream)`; `aclose` ends the query behind it."""
         if self._own is None:
-            self._own = aiter(self)
+            self._own = self.__aiter__()
         return await anext(self._own)
 
     async def aclose(self) -> None:
         """End the query that `anext` has begun."""
         own, self._own = self._own, None
         if own is not None:
-            await own.aclose()  # type: ignore[attr-defined]  # it is a generator
+            await own.aclose()
 
     async def __aenter__(self) -> Self:
         return self

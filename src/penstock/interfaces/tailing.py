@@ -6,7 +6,6 @@ answer, as of one moment: the files, or the batch of the view, that were there w
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -20,13 +19,10 @@ if TYPE_CHECKING:
 
 DEFAULT_SECONDS: Final = 5.0
 _POLL: Final = 0.5
-_ATTEMPTS: Final = 5
+_ATTEMPTS: Final = 8
 _PAUSE: Final = 0.1
-# A file that was listed has been replaced or removed before it was read: the next listing does not have it.
-_TORN: Final = re.compile(
-    r"FAILED_READ_FILE|FileNotFoundException|No such file or directory|does not exist|PATH_NOT_FOUND"
-    r"|is not a Parquet file|Could not read footer|Parquet magic bytes|Parquet file size is|SOURCE_DATA_LOST"
-)
+# A file that was listed has been replaced, removed or half written before it was read: a new listing may be whole.
+_TORN: Final = frozenset({"SOURCE_DATA_LOST", "FILE_NOT_FOUND", "INVALID_ROWS"})
 
 
 def tail(
@@ -91,7 +87,7 @@ def _whole(ask: Callable[[], Result]) -> Result:
         try:
             return ask()
         except RuntimeFailure as error:
-            if _TORN.search(f"{error.condition} {error.message} {error.detail or ''}") is None:
+            if error.condition not in _TORN:
                 raise
         time.sleep(_PAUSE)
     return ask()
