@@ -164,6 +164,7 @@ def summed_joins(draw: st.DrawFn) -> Query:
 
 @st.composite
 def distinct(draw: st.DrawFn) -> Query:
+    """Each row once, the first time it comes."""
     where = f" WHERE {draw(predicates())}" if draw(st.booleans()) else ""
     if draw(st.booleans()):
         columns = draw(st.sampled_from(["k", "k, g", "g"]))
@@ -171,7 +172,7 @@ def distinct(draw: st.DrawFn) -> Query:
             f"SELECT DISTINCT ts, {columns} FROM s{where}",
             f"SELECT DISTINCT ts, {columns} FROM given{where}",
             closes=True,
-            end=0,
+            at_once=True,
         )
     size = draw(st.sampled_from([2, 10]))
     micros = size * SECOND
@@ -179,7 +180,7 @@ def distinct(draw: st.DrawFn) -> Query:
         f"SELECT DISTINCT window_start, window_end, k FROM TUMBLE(TABLE s, DESCRIPTOR(ts), {interval(size)}){where}",
         f"SELECT DISTINCT ts // {micros} * {micros} AS ws, ws + {micros}, k FROM given{where}",
         closes=True,
-        end=1,
+        at_once=True,
     )
 
 

@@ -15,9 +15,10 @@ from penstock.plan.job_plan import BATCH_VIEW, JobPlan, plan_job
 from penstock.plan.late_plan import LATE_COLUMNS, late_sql
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.merge_plan import MergeKey, Partial
-from penstock.plan.nodes import Aggregate, SetOperation, Unnest, WindowAssign
+from penstock.plan.nodes import Aggregate, Deduplicate, Join, SetOperation, TopN, Unnest, WindowAssign
 from penstock.plan.script import analyze_script
 from penstock.plan.store_terms import store_type
+from penstock.spark.core_frame import core_frame
 from penstock.types import BIGINT, SqlType
 from tests.unit.test_fixtures import ACCEPTED, Block, reports
 
@@ -97,6 +98,12 @@ class Streams:
             if scan.event_time is not None:
                 frame = frame.withWatermark(scan.event_time.column, f"{scan.event_time.delay_us} microseconds")
             frame.createOrReplaceTempView(scan.view)
+        for dimension in job.dimensions:
+            fields = next(node.fields for node in plan.scans() if node.relation == dimension.relation)
+            cells = [
+                f"CAST(NULL AS {field.type.spark()}) AS {backquoted(field.name)}" for field in fields if field.type
+            ]
+            self.spark.range(1).selectExpr(*cells).createOrReplaceTempView(dimension.view)
 
 
 def types_of(frame: DataFrame) -> list[tuple[str, str]]:
@@ -159,7 +166,7 @@ each_plan = pytest.mark.parametrize(("plan", "job"), [entry[1:] for entry in PLA
 def test_spark_takes_it(spark: SparkSession, streams: Streams, plan: LogicalPlan, job: JobPlan) -> None:
     """Spark analyses the text, finds the planned types, and would run it as a stream in the mode of its kind."""
     streams.register(plan, job, runs=False)
-    frame = spark.sql(job.core)
+    frame = core_frame(spark, job)
     if job.kind == "merge":
         check_merge(spark, job, frame)
     else:
@@ -180,8 +187,9 @@ def shape(plan: LogicalPlan, job: JobPlan) -> object:
     """What makes Spark plan a query differently: its kind, its operators and its windows."""
     windows = tuple(node.window.kind for node in plan.nodes() if isinstance(node, Aggregate) and node.window)
     sets = any(isinstance(node, Aggregate) and node.grouping_sets for node in plan.nodes())
-    kinds = frozenset(type(node) for node in plan.nodes()) & {Unnest, SetOperation, WindowAssign}
-    return job.kind, windows, sets, kinds if not windows else None
+    kinds = frozenset(type(node) for node in plan.nodes()) & {Unnest, SetOperation, WindowAssign, Deduplicate, TopN}
+    joins = tuple(node.kind for node in plan.nodes() if isinstance(node, Join))
+    return job.kind, windows, sets, joins, kinds if not windows else None
 
 
 def of_each_shape() -> list[tuple[str, LogicalPlan, JobPlan]]:
@@ -196,7 +204,7 @@ SHAPES = of_each_shape()
 def test_spark_runs_it(spark: SparkSession, streams: Streams, plan: LogicalPlan, job: JobPlan) -> None:
     """One query of each shape runs a whole batch."""
     streams.register(plan, job, runs=True)
-    frame = spark.sql(job.core)
+    frame = core_frame(spark, job)
     mode = "update" if job.kind == "update" else "append"
     with tempfile.TemporaryDirectory(prefix="checkpoint-", dir=streams.root) as checkpoint:
         run(frame, mode, checkpoint)

@@ -14,6 +14,7 @@ from sqlglot import exp
 from penstock.errors import NotYetError
 from penstock.frozen import frozen
 from penstock.plan.closing import distinct_key, spread_us, waits
+from penstock.plan.distinct_steps import DistinctStep, distinct_steps
 from penstock.plan.fingerprint import state_of
 from penstock.plan.job_dimensions import DimensionPlan
 from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
@@ -64,6 +65,7 @@ class JobPlan:
     kind: JobKind
     scans: tuple[ScanPlan, ...]
     core: str
+    steps: tuple[DistinctStep, ...]  # views that the core reads beside those of the scans
     batch: str | None
     merge: MergePlan | None
     key: tuple[str, ...]  # columns that tell rows apart (merge, update), hidden ones included; empty: one row
@@ -82,7 +84,7 @@ class JobPlan:
     def with_lookups(self) -> JobPlan:
         """The plan that calls for the rows of dimensions instead of joining them; its state is the same."""
         assert self.lookup is not None
-        return replace(self, core=self.lookup.core, late=self.lookup.late)
+        return replace(self, core=self.lookup.core, steps=self.lookup.steps, late=self.lookup.late)
 
 
 def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
@@ -102,13 +104,13 @@ def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
         return made
     other, lookups = looked_up
     texts = _planned(plan, replace(found, tree=other), state)
-    return replace(made, lookup=LookupTexts(texts.core, texts.late, lookups))
+    return replace(made, lookup=LookupTexts(texts.core, texts.steps, texts.late, lookups))
 
 
 def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
     if any(isinstance(node, Aggregate) and node.window is None for node in plan.nodes()):
         return _running_job(plan, found, state)
-    return _made(plan, found, "append", spark_sql(found.tree), how=f"Spark; {_kept(found.tree)}")
+    return _made(plan, found, "append", found.tree, how=f"Spark; {_kept(found.tree)}")
 
 
 def _kept(tree: exp.Expr) -> str:
@@ -155,7 +157,7 @@ def _made(
     plan: LogicalPlan,
     found: JobScans,
     kind: JobKind,
-    core: str,
+    core: exp.Query,
     *,
     how: str,
     key: tuple[str, ...] = (),
@@ -164,10 +166,12 @@ def _made(
 ) -> JobPlan:
     state = state_of(found, kind)
     uses_event_time = waits(found.tree)
+    text, steps = distinct_steps(core)
     return JobPlan(
         kind=kind,
         scans=found.scans,
-        core=core,
+        core=spark_sql(text),
+        steps=steps,
         batch=batch,
         merge=merge,
         key=key,
@@ -205,7 +209,7 @@ def _running_job(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPl
                 plan,
                 found,
                 "merge",
-                spark_sql(parts.core),
+                parts.core,
                 key=_key(block),
                 batch=spark_sql(parts.batch),
                 merge=parts.plan,
@@ -216,7 +220,7 @@ def _running_job(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPl
         plan,
         found,
         "update",
-        spark_sql(_update(block)),
+        _update(block),
         key=_key(block),
         how=f"Spark keeps the state (update mode): {why}",
     )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.frozen import frozen
+from penstock.plan.distinct_steps import DistinctStep
 from penstock.plan.job_dimensions import DimensionPlan, is_static
 from penstock.plan.prune import columns_read
 from penstock.plan.spark_blocks import relations, selects
@@ -45,6 +46,7 @@ class LookupTexts:
     """The texts of a job over calls in the place of joins; see `JobPlan`."""
 
     core: str
+    steps: tuple[DistinctStep, ...]
     late: str | None
     lookups: tuple[Lookup, ...]
 

@@ -13,6 +13,7 @@ from penstock.runtime.job_spec import JobSpec
 from penstock.runtime.job_statements import sources_of
 from penstock.runtime.run import as_failure
 from penstock.runtime.runs import scans_of
+from penstock.spark.core_frame import core_frame
 from penstock.sql.statements import Name
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def physical_plan(engine: Engine, logical: LogicalPlan) -> str:
         for dimension in dimensions:
             dimension.make_ready(spark)
         # Spark explains a stream only where it sees that it is one: in a plan that is analysed already.
-        frame = spark.sql(plan.core).select("*")
+        frame = core_frame(spark, plan).select("*")
         with contextlib.redirect_stdout(text):
             frame.explain()
             if plan.batch is not None:

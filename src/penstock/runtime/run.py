@@ -14,6 +14,7 @@ from penstock.connectors.source import FollowedSource
 from penstock.errors import CONDITIONS, PenstockError, RuntimeFailure
 from penstock.runtime.batches import BatchCallback
 from penstock.runtime.rereads import Rereads
+from penstock.spark.core_frame import core_frame
 from penstock.spark.function_call import FAILED
 from penstock.spark.watermark_calls import QueryHandle
 from penstock.stores.arrow_types import arrow_type
@@ -91,7 +92,7 @@ class Run:
     def start(self) -> None:
         """Start the query; an error of Spark's analyzer is raised here, one of its planner ends the run."""
         try:
-            frame = self._spark.sql(self.spec.plan.core)
+            frame = core_frame(self._spark, self.spec.plan)
             writer = (
                 frame.writeStream.outputMode("update" if self.spec.plan.kind == "update" else "append")
                 .foreachBatch(self.callback)

@@ -14,6 +14,7 @@ from penstock.runtime.event_time import EventTimeTracker, ScanTime
 from penstock.runtime.job_spec import idle_timeout_us
 from penstock.runtime.run import Run, as_failure
 from penstock.spark.checked_scan import CheckedScan, columns_to_read
+from penstock.spark.core_frame import core_frame
 from penstock.spark.offset_log import check_checkpoint
 from penstock.spark.spark_types import sql_type_of
 from penstock.stores.views import ViewSpec
@@ -184,7 +185,7 @@ def _found_types(
             scan.stream(spark).createOrReplaceTempView(scan.scan.view)
         for dimension in dimensions:
             dimension.make_ready(spark)
-        frame = spark.sql(plan.core)
+        frame = core_frame(spark, plan)
         if plan.batch is None:
             return _types(frame.schema)
         frame.createOrReplaceTempView(BATCH_VIEW)

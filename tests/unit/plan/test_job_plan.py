@@ -433,6 +433,18 @@ def test_grouping_sets_are_state() -> None:
     assert one.fingerprint != two.fingerprint
 
 
+def test_distinct_is_a_step() -> None:
+    """Duplicates are dropped from a view, which lets the first row through at once; nested ones one after the other."""
+    found = job("SELECT DISTINCT symbol, ts FROM (SELECT DISTINCT symbol, ts, volume FROM trades) AS t;")
+    assert [step.view for step in found.steps] == ["__distinct_0", "__distinct_1"]
+    assert flat(found.steps[0].sql).endswith("FROM `__scan_0` AS `trades`")
+    assert "FROM `__distinct_0` AS `__distinct_0`" in flat(found.steps[1].sql)
+    assert flat(found.core) == (
+        "SELECT `__distinct_1`.`symbol`, `__distinct_1`.`ts` FROM `__distinct_1` AS `__distinct_1`"
+    )
+    assert [each.kind for each in found.kept] == ["distinct", "distinct"]
+
+
 # marks
 
 
