@@ -61,17 +61,49 @@ def _late_queries(tree: exp.Expr) -> list[exp.Select]:
     found: list[exp.Select] = []
     for block in selects(tree):
         if time_joins(block):
-            found += [_side(block, alias) for alias in _sides(block)]
-        elif closes(block) and not any(closes(inner) for inner in selects(block)[1:]):
-            found.append(_rows(block.copy()))
+            made = [_fresh(block, only=alias) for alias in _sides(block)]
+            found += [_side(side, alias) for side, alias in zip(made, _sides(block), strict=True) if side is not None]
+        elif closes(block):
+            fresh = _fresh(block)
+            found += [_rows(fresh)] if fresh is not None else []
     return found
+
+
+def _fresh(block: exp.Select, only: str | None = None) -> exp.Select | None:
+    """A copy of a SELECT over rows that have waited for nothing below it, in all relations or one; None without any.
+
+    Of a UNION ALL the branches that wait are left out: what they let through is in time.
+    """
+    made = block.copy()
+    for alias, below in relations(made).items():
+        if isinstance(below, exp.Table) or is_static(below) or only not in (None, alias):
+            continue
+        fresh = _unwaited(below)
+        if fresh is None:
+            return None
+        if fresh is not below:
+            below.replace(fresh)
+    return made
+
+
+def _unwaited(query: exp.Expr) -> exp.Expr | None:
+    if isinstance(query, exp.SetOperation):
+        left, right = _unwaited(query.this), _unwaited(query.expression)
+        if left is None or right is None:
+            return left if right is None else right
+        query.set("this", left)
+        query.set("expression", right)
+        return query
+    if not isinstance(query, exp.Select) or closes(query):
+        return None
+    return _fresh(query)
 
 
 # windows and DISTINCT
 
 
 def _rows(block: exp.Select) -> exp.Select:
-    """The rows that reach a windowed aggregate or DISTINCT, counted by source row."""
+    """The rows that reach a windowed aggregate or DISTINCT, counted by source row; the SELECT is changed in place."""
     key = window_key(block) or distinct_key(block)
     assert key is not None
     kept = key.copy()
@@ -115,14 +147,10 @@ def _counted(block: exp.Select, source: exp.Expr, time: exp.Expr, window: exp.Ex
 
 
 def _sides(block: exp.Select) -> list[str]:
-    """The relations of a SELECT that come into one of its joins as they are, and have not waited for anything below."""
+    """The relations of a SELECT that come into one of its joins as they are."""
     first, joined = _first_and_joined(block)
-    found: list[str] = []
-    for alias, below in relations(block).items():
-        comes_in = alias == first or alias in joined
-        if comes_in and _bound_of(block, alias) is not None and not any(closes(inner) for inner in selects(below)):
-            found.append(alias)
-    return found
+    comes_in = [alias for alias in relations(block) if alias == first or alias in joined]
+    return [alias for alias in comes_in if _bound_of(block, alias) is not None]
 
 
 def _first_and_joined(block: exp.Select) -> tuple[str, dict[str, JoinTime]]:
@@ -140,9 +168,8 @@ def _bound_of(block: exp.Select, alias: str) -> TimeColumn | None:
     return side if side is not None and side[0] == alias else None
 
 
-def _side(block: exp.Select, alias: str) -> exp.Select:
-    """The rows of one side of a join, counted by source row."""
-    made = block.copy()
+def _side(made: exp.Select, alias: str) -> exp.Select:
+    """The rows of one side of a join, counted by source row; the SELECT is changed in place."""
     bound = _bound_of(made, alias)
     assert bound is not None
     kept = _conditions(made, alias)
