@@ -251,15 +251,17 @@ class BatchCallback:
         before: BatchOffsets | None,
     ) -> tuple[pa.Table | None, int]:
         """The rows of the batch whose windows were closed when it began, and how many missed some of theirs."""
-        if before is None or not self._spec.plan.uses_event_time or self._spec.plan.late is None:
+        if not self._spec.plan.uses_event_time or self._spec.plan.late is None:
             return None, 0
+        # Spark's watermark begins at 1970, and a join takes no row of that moment.
+        watermark_ms = before.watermark_ms if before is not None else 0
         times = [_number(seen.get("min")) for seen in observed]
-        if not any(time is not None and time <= before.watermark_ms * 1000 for time in times):
+        if not any(time is not None and time <= watermark_ms * 1000 for time in times):
             return None, 0
         assert self._handle is not None
         if self._handle.dropped_rows() == 0:
             return None, 0
-        found = self._not_told(self._rereads.late(ranges, before.watermark_ms, logged.timestamp_ms))
+        found = self._not_told(self._rereads.late(ranges, watermark_ms, logged.timestamp_ms))
         if found.rows.num_rows and self._spec.late == "fail":
             first = found.rows.slice(0, 1).to_pylist()[0]
             raise RuntimeFailure(
@@ -268,7 +270,7 @@ class BatchCallback:
                 "after its window had closed",
                 hint="allow a longer delay in the WATERMARK clause, or set late = 'keep'",
             )
-        return self._with_watermark(found.rows, before.watermark_ms), found.partly
+        return self._with_watermark(found.rows, watermark_ms), found.partly
 
     def _not_told(self, found: LateRows) -> LateRows:
         """The late rows without those that were told of before: two scans of a stream may read a row in two batches."""
