@@ -86,12 +86,15 @@ def _cumulate(windowed: exp.Select, kept: list[Field], time: exp.Expr, spec: Win
     """Of the hopping windows of a row those that end inside the cumulating window it belongs to: its steps."""
     inner = "__cumulated"
     stepped = windowed.copy()
-    stepped.set("expressions", [*stepped.expressions, aliased(time.copy(), "__time")])
+    stepped.set("expressions", [*stepped.expressions, aliased(time.copy(), "__stepped")])
     window = column(WINDOW_COLUMN, inner)
-    into = exp.Paren(this=exp.Sub(this=call("unix_micros", column("__time", inner)), expression=number(spec.offset_us)))
+    into = exp.Paren(
+        this=exp.Sub(this=call("unix_micros", column("__stepped", inner)), expression=number(spec.offset_us))
+    )
     past = exp.Paren(
         this=exp.Sub(
-            this=call("unix_micros", dot(window.copy(), "end")), expression=call("unix_micros", column("__time", inner))
+            this=call("unix_micros", dot(window.copy(), "end")),
+            expression=call("unix_micros", column("__stepped", inner)),
         )
     )
     ends = exp.LTE(

@@ -145,3 +145,13 @@ def test_branches_that_have_waited_are_left_out() -> None:
     assert "__scan_1" in first
     assert "__scan_0" not in first
     assert "'1 second'" in second
+
+
+def test_steps_of_a_cumulating_window_are_windows() -> None:
+    """No column of the text has a name that the hidden ones have."""
+    found = text(
+        "SELECT window_end, COUNT(*) AS n FROM CUMULATE(TABLE trades, DESCRIPTOR(ts), INTERVAL '5' SECOND, "
+        "INTERVAL '20' SECOND) GROUP BY window_start, window_end"
+    )
+    assert found.count("AS `__time` FROM `__scan_0`") == 1
+    assert "AS `__time`, `trades`.`__source`" not in found
