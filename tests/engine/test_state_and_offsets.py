@@ -43,7 +43,7 @@ def test_one_owner(opened: Callable[..., penstock.Database], tmp_path: Path, mon
 
 
 def test_offsets_and_state_agree(db: penstock.Database) -> None:
-    """J1, J2, J6, J7, K9, K21, H15: the table of offsets has one row a partition, of the batch that the view shows."""
+    """J1, J2, J6, J7, K9, K21, H15, DEC11: the table of offsets has one row a partition, of the batch that the view shows."""
     import pyarrow as pa
 
     db.execute(STREAM + ";" + VIEWS)

@@ -189,7 +189,7 @@ def test_large_batches_are_read_by_tasks_and_small_ones_are_handed_over(
 
 
 def test_max_parallelism_bounds_the_tasks_of_a_batch(spark: SparkSession, tmp_path: Path, topics: TopicStore) -> None:
-    """I12: never more readers than max_parallelism or partitions."""
+    """I12, T5: never more readers than max_parallelism or partitions."""
     definition = source(BIDS.replace("partitions = 2", "partitions = 4, max_parallelism = 3"))
     topic = created(definition, tmp_path, topics)
     for partition in range(4):

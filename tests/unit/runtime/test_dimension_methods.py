@@ -1,4 +1,4 @@
-"""How dimensions are joined, by size, limits and keys (L8, L14, L18, L19)."""
+"""How dimensions are joined, by size, limits and keys (L8, L14, L18, L19, DEC10)."""
 
 from __future__ import annotations
 
