@@ -138,18 +138,20 @@ def join_frame(spark: SparkSession, checkpoint: Path, operator: int, side: str, 
     if committed(checkpoint) is None:
         return _join_schema().empty_table()
     from pyspark.sql import functions as f
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import StructType
 
     frame = _read(spark, checkpoint, operator, joinSide=side)
     key, value = _struct(frame, "key"), _struct(frame, "value")
     names = _told_apart([field.name for field in value.fields])
-    row = StructType([StructField(name, field.dataType) for name, field in zip(names, value.fields, strict=True)])
+    # Field by field: the rows of the reader have one more than its schema says, whether they have found a partner.
+    placed = f.col("value").cast(_by_place(value))
+    row = f.struct(*[placed[f"c{place}"].alias(name) for place, name in enumerate(names)])
     keys = [f.col("key").cast(_by_place(key))[f"c{place}"].cast("string") for place in range(len(key.fields))]
-    frame = frame.select(f.concat_ws(",", *keys).alias("key"), f.col("value").cast(row).alias("row"))
+    frame = frame.select(f.concat_ws(",", *keys).alias("key"), row.alias("row"))
     ts: Column = f.lit(None)
     if time in names:
         ts = f.col("row")[time]
-        ts = ts["start"] if isinstance(row[time].dataType, StructType) else ts
+        ts = ts["start"] if isinstance(value.fields[names.index(time)].dataType, StructType) else ts
     rows: Any = frame.select(
         "key", ts.cast("timestamp").alias("ts"), f.to_json("row").cast("binary").alias("data")
     ).toArrow()
