@@ -34,7 +34,7 @@ from penstock.plan.trees import aliased, call, dot, number
 
 if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
-    from penstock.plan.merge_plan import MergePlan
+    from penstock.plan.merge_plan import MergePlan, Reduction
     from penstock.types import SqlType
 
 __all__ = ["BATCH_VIEW", "KEEP_COLUMN", "DimensionPlan", "JobKind", "JobPlan", "OutputColumn", "ScanPlan", "plan_job"]
@@ -56,8 +56,9 @@ class JobPlan:
     """What a job runs.
 
     `core` is Spark SQL over the views of `scans`. Its columns: for `append` those of the result; for `merge` what
-    `batch` needs (`batch` reads one batch of it under the name `__batch`); for `update` those of the result, then
-    hidden keys (`__k0`, …), then `__keep` where rows can leave the view: a row for which it is not true does.
+    `batch` needs (`batch` reads one batch of it under the name `__batch`, and `reductions` say the same of a batch that
+    is too small to trouble Spark with); for `update` those of the result, then hidden keys (`__k0`, …), then `__keep`
+    where rows can leave the view: a row for which it is not true does.
 
     A running aggregate without keys has one row, from the first row of its input on.
     """
@@ -67,6 +68,7 @@ class JobPlan:
     core: str
     steps: tuple[DistinctStep, ...]  # views that the core reads beside those of the scans
     batch: str | None
+    reductions: tuple[Reduction, ...]
     merge: MergePlan | None
     key: tuple[str, ...]  # columns that tell rows apart (merge, update), hidden ones included; empty: one row
     columns: tuple[OutputColumn, ...]
@@ -162,6 +164,7 @@ def _made(
     how: str,
     key: tuple[str, ...] = (),
     batch: str | None = None,
+    reductions: tuple[Reduction, ...] = (),
     merge: MergePlan | None = None,
 ) -> JobPlan:
     state = state_of(found, kind)
@@ -173,6 +176,7 @@ def _made(
         core=spark_sql(text),
         steps=steps,
         batch=batch,
+        reductions=reductions,
         merge=merge,
         key=key,
         columns=tuple(OutputColumn(field.name, field.type) for field in plan.columns),
@@ -212,6 +216,7 @@ def _running_job(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPl
                 parts.core,
                 key=_key(block),
                 batch=spark_sql(parts.batch),
+                reductions=parts.reductions,
                 merge=parts.plan,
                 how=f"Spark aggregates each batch, the view store merges{by}",
             )

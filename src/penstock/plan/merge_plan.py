@@ -42,6 +42,15 @@ class Partial:
 
 
 @frozen
+class Reduction:
+    """How a batch gives a partial result: `how` over the column `argument` of its rows."""
+
+    partial: str
+    how: MergeHow
+    argument: str
+
+
+@frozen
 class MergeColumn:
     """A column of the view: a DuckDB expression over the names of keys and partials, cast to `type`."""
 

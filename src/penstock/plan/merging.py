@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.frozen import frozen
-from penstock.plan.merge_plan import MergeColumn, MergeHow, MergeKey, MergePlan, Partial
+from penstock.plan.merge_plan import MergeColumn, MergeHow, MergeKey, MergePlan, Partial, Reduction
 from penstock.plan.store_calls import MEAN
 from penstock.plan.store_terms import quoted
 from penstock.plan.store_text import store_expression
@@ -39,10 +39,11 @@ class NotMergeableError(Exception):
 
 @frozen
 class Merged:
-    """The rows that Spark makes for a batch (`core`), their aggregation (`batch`), and the store's part."""
+    """The rows that Spark makes for a batch (`core`), their aggregation (`batch`, `reductions`), the store's part."""
 
     core: exp.Select
     batch: exp.Select
+    reductions: tuple[Reduction, ...]
     plan: MergePlan
 
 
@@ -70,6 +71,7 @@ class _Maker:
         self._key_trees: list[exp.Expr] = []
         self._arguments: list[exp.Expr] = []
         self._calls: list[exp.Expr] = []  # of the batch, one for each partial
+        self._reductions: list[Reduction] = []
 
     def add_key(self, key: exp.Expr) -> None:
         self._key_trees.append(key)
@@ -134,9 +136,11 @@ class _Maker:
     def _partial(self, how: MergeHow, argument: exp.Expr, sql_type: SqlType | None) -> exp.Expr:
         if argument not in self._arguments:
             self._arguments.append(argument)
-        made = call(how, column(f"__a{self._arguments.index(argument)}"))
+        name = f"__a{self._arguments.index(argument)}"
+        made = call(how, column(name))
         if made not in self._calls:
             self.partials.append(Partial(f"__p{len(self._calls)}", sql_type, how))
+            self._reductions.append(Reduction(f"__p{len(self._calls)}", how, name))
             self._calls.append(made)
         return typed(column(f"__p{self._calls.index(made)}"), sql_type)
 
@@ -155,7 +159,7 @@ class _Maker:
             # without rows there is no group, as there is none for each key
             some = exp.GT(this=call("count", exp.Star()), expression=number(0))
             batch = select(shown, source, having=exp.Having(this=some))
-        return Merged(core, batch, plan)
+        return Merged(core, batch, tuple(self._reductions), plan)
 
 
 def _filtered(value: exp.Expr, condition: exp.Expr | None) -> exp.Expr:

@@ -385,7 +385,7 @@ class Engine:
 
     def _target(self, spec: JobSpec, types: Mapping[str, SqlType]) -> Target:
         if spec.view is not None:
-            return ViewTarget(spec.view, spec.plan)
+            return ViewTarget(spec.view, spec.plan, types)
         return sink_target(spec, self.home, types)
 
     def _job_changed(self, job: Job, before: JobState, after: JobState, reason: str) -> None:

@@ -130,7 +130,7 @@ class EphemeralQuery:
             state_path=self._engine.home.path,
             run_number=run_number,
             first=self._engine.start_positions(job.spec),
-            target=lambda _: ConsumerTarget(job.spec.plan, self._put, job.spec.view, self._changes),
+            target=lambda types: ConsumerTarget(job.spec.plan, self._put, job.spec.view, self._changes, types),
             clock=self._engine.clock,
             functions=self._engine.functions,
             dimensions=self._engine.dimensions.of_job(job.spec, job.checkpoint),

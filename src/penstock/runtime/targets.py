@@ -7,12 +7,13 @@ them to somebody who waits for them, after the batch is in the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.connectors.sink import OPERATION, FrameSink
 from penstock.failpoints import hit
 from penstock.plan.job_plan import BATCH_VIEW, KEEP_COLUMN
+from penstock.stores.views.small_batches import SmallBatches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from penstock.connectors.sink import Sink, SinkContext
     from penstock.plan.job_plan import JobPlan
     from penstock.stores.views import CommitResult
+    from penstock.types import SqlType
 
-
-# Up to so many rows a batch is aggregated by one task.
+# Up to so many rows a batch is aggregated here, or by one task: a plan and a shuffle would cost more than the rest.
 _SMALL: Final = 20_000
 
 
@@ -40,17 +41,24 @@ class Target(Protocol):
 
 
 class ViewTarget:
-    """A materialized view: the store takes the rows in the batch's own transaction."""
+    """A materialized view: the store takes the rows in the batch's own transaction.
 
-    def __init__(self, view: str, plan: JobPlan) -> None:
+    `types` are those that Spark finds for the columns of a batch.
+    """
+
+    def __init__(self, view: str, plan: JobPlan, types: Mapping[str, SqlType]) -> None:
         self.view: str | None = view
         self._plan = plan
+        # A join can make many rows of few.
+        self._small = SmallBatches.of(plan.merge, plan.reductions, types) if len(plan.scans) == 1 else None
 
     def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None:
         if self._plan.batch is None:
             return frame.toArrow()
+        if input_rows <= _SMALL and self._small is not None:
+            return self._small.reduced(frame.toArrow())
         if input_rows <= _SMALL:
-            frame = frame.coalesce(1)  # no shuffle, which would cost more than all the rest
+            frame = frame.coalesce(1)
         frame.createOrReplaceTempView(BATCH_VIEW)
         return frame.sparkSession.sql(self._plan.batch).toArrow()
 
@@ -74,8 +82,9 @@ class ConsumerTarget(ViewTarget):
         put: Callable[[pa.Table], None],
         view: str | None,
         changes: Callable[[CommitResult], pa.Table | None],
+        types: Mapping[str, SqlType],
     ) -> None:
-        super().__init__(view or "", plan)
+        super().__init__(view or "", plan, types)
         self.view = view
         self._put = put
         self._changes = changes

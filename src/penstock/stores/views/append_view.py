@@ -58,6 +58,9 @@ class AppendView:
         shown = ", ".join(f"{stored} AS {quoted(name)}" for stored, name in zip(self._stored, self._names, strict=True))
         return f"SELECT {shown} FROM {self._table}"
 
+    def whole(self) -> str:
+        return f"{self.select()} ORDER BY v{self.id}.seq"
+
     def changes(self, since: int, limit: int) -> str:
         after = "".join(f", {stored} AS a{place}" for place, stored in enumerate(self._stored))
         return (

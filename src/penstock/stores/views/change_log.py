@@ -66,7 +66,7 @@ def read_changes(reader: duckdb.DuckDBPyConnection, view: ViewTable, since: int,
 def read_snapshot(reader: duckdb.DuckDBPyConnection, view: ViewTable) -> Snapshot:
     """The whole view, and the sequence number of the last change in it."""
     kept = extent(reader, view)
-    table = typed(from_duckdb(fetched(reader, view.select())), view.spec.columns)
+    table = typed(from_duckdb(fetched(reader, view.whole())), view.spec.columns)
     batch_id, watermark_us = as_of(reader, {view.spec.name: view})[view.spec.name]
     return Snapshot(kept.last_seq, batch_id, watermark_us, table)
 

@@ -91,6 +91,10 @@ class KeyedView:
         shown = ", ".join(f"{stored} AS {quoted(name)}" for name, stored in self._layout.visible)
         return f"SELECT {shown} FROM {self._table} WHERE shown"
 
+    def whole(self) -> str:
+        keys = ", ".join(f"v{self.id}.{name}" for name, _ in self._layout.keys)
+        return f"{self.select()} ORDER BY {keys}" if keys else self.select()
+
     def changes(self, since: int, limit: int) -> str:
         columns = ""
         for place, (_, stored) in enumerate(self._layout.visible):

@@ -55,6 +55,9 @@ class ViewTable(Protocol):
     def select(self) -> str:
         """The visible rows and columns, as a query."""
 
+    def whole(self) -> str:
+        """The same for who begins to follow the view: in the order of keys, or as rows came."""
+
     def changes(self, since: int, limit: int) -> str:
         """The changes after a sequence number, as a query: seq, op, batch, wm, done, then the columns before and after.
 
