@@ -4,9 +4,11 @@ Every record is read once by `from_json`, with Spark's own types and only the wa
 it whether a record is good. Why one is bad is told when its range is read again as a batch: then bad records are read a
 second time, with every column as text. So good records cost no more than in plain Spark.
 
-The record is put into brackets before it is read: Spark stops at the end of the first value and would not see what
-stands behind it. Names match exactly, in upper and lower case; of a name that comes twice the last one counts. Numbers
-in quotes are texts, except for DECIMAL and BIGINT UNSIGNED, which do not fit into every program's numbers.
+Spark stops at the end of the first value and would not see what stands behind it. So a field of ours is put before the
+last brace of the record: where it is not found in the value, the record does not end with it.
+
+Names match exactly, in upper and lower case; of a name that comes twice the last one counts. Numbers in quotes are
+texts, except for DECIMAL and BIGINT UNSIGNED, which do not fit into every program's numbers.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.types import SqlType
 
 _CORRUPT: Final = "__corrupt"
+_END: Final = "__end"
 _OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
 _BLANKS: Final = " \t\r\n"
 _READ: Final = "__read"
@@ -54,7 +57,7 @@ def decode_json(frame: DataFrame, definition: SourceDefinition, wanted: Sequence
         columns = {column.name: f.when(valid, text) for column in wanted}
         error = f.when(empty, f.lit("empty record")).when(~valid, f.lit("not valid UTF-8"))
         return frame.withColumns({**columns, "__error": error})
-    record = _Record(text, "payload" if options.get("json.include_schema") is True else None)
+    record = _Record(value, "payload" if options.get("json.include_schema") is True else None)
     types = {column.name: column.type or STRING for column in wanted}
     # Each step is a column of its own, so that no expression is written out, planned and worked out twice.
     ways = {name: _Way(type_) for name, type_ in types.items()}
@@ -63,7 +66,7 @@ def decode_json(frame: DataFrame, definition: SourceDefinition, wanted: Sequence
     values = {name: way.value(record.field(_READ, name), text) for name, way in ways.items()}
     if options.get("bad_data") == "null":
         # Of two records in one, or of one with broken characters, nothing is taken.
-        sane = valid & (f.size(f.col(_READ)["r"]) == 1)
+        sane = valid & f.col(_READ)[_END]
         values = {name: f.when(sane, value) for name, value in values.items()}
     frame = frame.withColumns(values)
     for name, way in ways.items():
@@ -95,30 +98,26 @@ def decode_json(frame: DataFrame, definition: SourceDefinition, wanted: Sequence
 
 
 class _Record:
-    """The record in brackets, and where its fields are in what was read."""
+    """The record with a field of ours at its end, and where its own fields are in what was read."""
 
-    def __init__(self, text: Column, inside: str | None) -> None:
-        from pyspark.sql import functions as f
-
+    def __init__(self, value: Column, inside: str | None) -> None:
         self.inside = inside
-        self.text = text
-        self._bracketed = f.concat(f.lit('{"r":['), text, f.lit("]}"))
+        self.text = value.cast("string")
+        self._marked = _marked(value)
 
     def read(self, fields: dict[str, str]) -> Column:
         from pyspark.sql import functions as f
 
         # A record of which no column is wanted is still looked at.
-        inner = ", ".join(f"{_name(name)}: {type_}" for name, type_ in fields.items())
-        struct = f"STRUCT<{inner}>"
+        inner = "".join(f"{_name(name)} {type_}, " for name, type_ in fields.items())
         if self.inside is not None:
-            struct = f"STRUCT<{_name(self.inside)}: {struct}>"
-        return f.from_json(self._bracketed, f"r ARRAY<{struct}>, {_CORRUPT} STRING", _OPTIONS)
+            inner = f"{_name(self.inside)} STRUCT<{inner.removesuffix(', ')}>, "
+        return f.from_json(self._marked, f"{inner}{_END} BOOLEAN, {_CORRUPT} STRING", _OPTIONS)
 
     def _struct(self, column: str) -> Column:
         from pyspark.sql import functions as f
 
-        found = f.get(f.col(column)["r"], f.lit(0))
-        return found if self.inside is None else found[self.inside]
+        return f.col(column) if self.inside is None else f.col(column)[self.inside]
 
     def field(self, column: str, name: str) -> Column:
         return self._struct(column).getField(name)
@@ -146,7 +145,20 @@ class _Record:
         from pyspark.sql import functions as f
 
         read = f.col(column)
-        return read[_CORRUPT].isNull() & (f.size(read["r"]) == 1) & self._struct(column).isNotNull()
+        return read[_CORRUPT].isNull() & read[_END] & self._struct(column).isNotNull()
+
+
+def _marked(value: Column) -> Column:
+    """The record with our field before its last brace. What is no object becomes no JSON by it."""
+    from pyspark.sql import functions as f
+
+    text = value.cast("string")
+    trimmed = f.when(text.endswith("}"), value).otherwise(f.rtrim(text, f.lit(_BLANKS)).cast("binary"))
+    # Bytes, not characters, are cut: nobody has to count them.
+    cut = f.substring(trimmed, f.lit(1), f.octet_length(trimmed) - 1).cast("string")
+    mark = f'"{_END}":true}}'
+    empty = ~text.startswith('{"') & text.rlike(f"^[{_BLANKS}]*\\{{[{_BLANKS}]*\\}}[{_BLANKS}]*$")
+    return f.concat(cut, f.when(empty, f.lit(mark)).otherwise(f.lit(f",{mark}")))
 
 
 class _Way:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _COMMITS_BETWEEN_CHECKPOINTS: Final = 50
 _LARGEST_LOG: Final = 256 << 20
 _SECONDS_BETWEEN_CHECKPOINTS: Final = 60.0
+_TRIMS_A_RETENTION: Final = 10
 # How many batches of a job can be gone back to.
 KEPT_BATCHES: Final = 1_000
 
@@ -69,6 +70,7 @@ class ViewStore:
         self._ledger = Ledger()
         self._commits = 0
         self._maintained = time.monotonic()
+        self._trimmed = self._maintained
 
     @classmethod
     def open(
@@ -279,13 +281,16 @@ class ViewStore:
     def maintain(self) -> None:
         """Between batches: let go of what retention no longer keeps, and now and then a checkpoint."""
         with self._lock, self._database.errors():
-            waited = time.monotonic() - self._maintained > _SECONDS_BETWEEN_CHECKPOINTS
+            now = time.monotonic()
+            waited = now - self._maintained > _SECONDS_BETWEEN_CHECKPOINTS
             many = self._commits >= _COMMITS_BETWEEN_CHECKPOINTS or self._database.log_bytes() > _LARGEST_LOG
-            if not many and not (waited and self._commits):
-                return
-            with self._database.transaction() as writer:
-                self._trim(writer)
-            if self._database.checkpoint():
+            full = many or (waited and self._commits > 0)
+            kept_us = [table.spec.retention_us for table in self._views.values() if table.spec.retention_us is not None]
+            often = max(1.0, min(kept_us, default=0) / 1e6 / _TRIMS_A_RETENTION)
+            if full or (kept_us and now - self._trimmed > often):
+                self.trim()
+                self._trimmed = now
+            if full and self._database.checkpoint():
                 self._commits = 0
                 self._maintained = time.monotonic()
 

@@ -46,7 +46,7 @@ def test_sums_counts_and_extremes_by_key() -> None:
     """NULLs form a group and are left out of aggregates; 0.0 is -0.0 and NaN is NaN; types are those of the view."""
     small = SmallBatches.of(plan_of(("__k0", "__k1")), REDUCTIONS, TYPES)
     assert small is not None
-    rows = [
+    rows: list[tuple[object, ...]] = [
         ("a", 0.0, 1, 0.5, Decimal("1.25"), 1_000_000),
         ("a", -0.0, 2, 0.25, Decimal("2.25"), 3_000_000),
         (None, math.nan, None, math.nan, None, None),

@@ -1,0 +1,151 @@
+"""What owning the watermark costs, beside Spark's own.
+
+    python benchmarks/event_time.py [--tiny 60] [--rows 1000000] [--rounds 5]
+
+Two Spark queries over the same embedded topic count rows in tumbling windows, each with a callback that runs the batch
+into `noop`. One has Spark's `withWatermark`. The other has ours: the largest time of each partition observed, read from
+the JVM after the batch, and the watermark set from there. Tiny batches of 20 rows run through both in turn; then both
+read all rows in one go, in turn. What is printed are medians, in milliseconds a tiny batch and rows a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import penstock
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+PARTITIONS = 4
+DELAY_MS = 4_000
+START_US = 1_700_000_000_000_000
+DDL = f"""
+CREATE STREAM ticks (k BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '4' SECOND)
+WITH (partitions = {PARTITIONS}, fsync = 'never')
+"""
+
+
+class Query:
+    """One of the two queries, running."""
+
+    def __init__(self, db: penstock.Database, *, own: bool, checkpoint: str) -> None:
+        from pyspark.sql import functions as f
+
+        from penstock.connectors.reading import Reading, Scan
+        from penstock.connectors.scan_frames import stream_frame
+        from penstock.connectors.topic_reader import TopicDataSource
+        from penstock.spark.session import SparkSettings, shared_session
+        from penstock.spark.watermark_calls import QueryHandle, own_watermark
+        from penstock.stores.topics import topic_directory
+
+        spark = shared_session(SparkSettings(log_directory=db.path / "logs")).newSession()
+        place = {"directory": str(topic_directory(db.path / "topics", "ticks").absolute())}
+        columns = [("k", "BIGINT"), ("ts", "TIMESTAMP"), ("__partition", "INT")]
+        rows = stream_frame(spark, TopicDataSource, columns, Scan(place, Reading(run=1)), f"own{own}")
+        if own:
+            micros = f.unix_micros("ts")
+            maxima = [f.max(f.when(f.col("__partition") == p, micros)).alias(f"max{p}") for p in range(PARTITIONS)]
+            rows = own_watermark(
+                rows.observe("seen", f.min(micros).alias("min"), *maxima).drop("__partition"), "ts", DELAY_MS
+            )
+        else:
+            rows = rows.drop("__partition").withWatermark("ts", f"{DELAY_MS} milliseconds")
+        counted = rows.groupBy("k", f.window("ts", "10 seconds")).count()
+        self._own = own
+        self._handle: QueryHandle | None = None
+        self.query: StreamingQuery = (
+            counted.writeStream.outputMode("append")
+            .foreachBatch(self._take)
+            .option("checkpointLocation", checkpoint)
+            .start()
+        )
+        if own:
+            self._handle = QueryHandle(self.query)
+
+    def _take(self, frame: DataFrame, _: int) -> None:
+        frame.write.format("noop").mode("overwrite").save()
+        if self._handle is not None:
+            found = self._handle.observed().get("seen", {})
+            maxima = [value for name, value in found.items() if name.startswith("max") and isinstance(value, int)]
+            if maxima:
+                reached = min(maxima) // 1000 - DELAY_MS
+                if reached > self._handle.watermark_ms():
+                    self._handle.set_inside(reached)
+
+    def timed(self) -> float:
+        """Seconds until all that is there has been read."""
+        begun = time.perf_counter()
+        self.query.processAllAvailable()
+        return time.perf_counter() - begun
+
+
+def rows_of(first: int, count: int, chance: random.Random) -> Any:
+    """Rows of a tenth of a millisecond each, up to a second out of order."""
+    import pyarrow as pa
+
+    times = [START_US + (first + n) * 100 + chance.randrange(1_000_000) for n in range(count)]
+    ts = pa.array(times, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    return pa.table({"k": [chance.randrange(100) for _ in range(count)], "ts": ts})
+
+
+def tiny(db: penstock.Database, batches: int, chance: random.Random) -> None:
+    """Batches of 20 rows, through both queries in turn."""
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+        queries = {"Spark": Query(db, own=False, checkpoint=one), "ours": Query(db, own=True, checkpoint=two)}
+        taken: dict[str, list[float]] = {name: [] for name in queries}
+        for number in range(batches + 10):
+            db.append("ticks", rows_of(number * 20, 20, chance), partition=number % PARTITIONS)
+            for name in list(queries) if number % 2 else reversed(queries):
+                spent = queries[name].timed()
+                if number >= 10:
+                    taken[name].append(spent * 1000)
+        for query in queries.values():
+            query.query.stop()
+    medians = {name: statistics.median(found) for name, found in taken.items()}
+    print(f"tiny batches: Spark {medians['Spark']:.0f} ms, ours {medians['ours']:.0f} ms, "
+          f"difference {medians['ours'] - medians['Spark']:+.1f} ms")  # fmt: skip
+
+
+def large(db: penstock.Database, rows: int, rounds: int, chance: random.Random) -> None:
+    """All rows from the start, by one query after the other."""
+    for partition in range(PARTITIONS):
+        for first in range(0, rows // PARTITIONS, 50_000):
+            db.append("ticks", rows_of(first * PARTITIONS, 50_000, chance), partition=partition)
+    taken: dict[bool, list[float]] = {False: [], True: []}
+    for number in range(rounds + 1):
+        for own in (False, True) if number % 2 else (True, False):
+            with tempfile.TemporaryDirectory() as checkpoint:
+                begun = time.perf_counter()
+                running = Query(db, own=own, checkpoint=checkpoint)
+                running.timed()
+                if number:
+                    taken[own].append(time.perf_counter() - begun)
+                running.query.stop()
+    spark, ours = (rows / statistics.median(taken[own]) / 1000 for own in (False, True))
+    print(f"{rows:,} rows: Spark {spark:.0f} k/s, ours {ours:.0f} k/s, ratio {ours / spark:.2f}")
+
+
+def main() -> None:
+    """Measure both."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--tiny", type=int, default=60)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    chance = random.Random(7)  # noqa: S311 - the same rows each time
+    with tempfile.TemporaryDirectory() as home, penstock.connect(Path(home) / "state") as db:
+        db.execute(DDL)
+        tiny(db, arguments.tiny, chance)
+        large(db, arguments.rows, arguments.rounds, chance)
+
+
+if __name__ == "__main__":
+    main()
