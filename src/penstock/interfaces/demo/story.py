@@ -40,7 +40,10 @@ def main(arguments: Sequence[str] = ()) -> int:
     """Run the demo; the exit code. Ctrl-C leaves nothing behind. `--install-java` gets a Java where apt can."""
     if not have_java(install="--install-java" in arguments):
         return 1
-    seconds = float(os.environ.get("PENSTOCK_DEMO_SECONDS") or SECONDS)
+    seconds = _seconds(os.environ.get("PENSTOCK_DEMO_SECONDS"))
+    if seconds is None:
+        sys.stderr.write("PENSTOCK_DEMO_SECONDS must be a number of seconds above 0\n")
+        return 2
     progress = Progress()
     try:
         with tempfile.TemporaryDirectory(prefix="penstock-demo-") as directory:
@@ -55,6 +58,19 @@ def main(arguments: Sequence[str] = ()) -> int:
         progress.clear()
         print_error(error)
         return 1
+
+
+def _seconds(text: str | None) -> float | None:
+    """How long to show the stream; None for what is no length of time.
+
+    >>> _seconds(None), _seconds("7.5"), _seconds("soon"), _seconds("-1"), _seconds("nan")
+    (30.0, 7.5, None, None, None)
+    """
+    try:
+        seconds = float(text or SECONDS)
+    except ValueError:
+        return None
+    return seconds if 0 < seconds < float("inf") else None
 
 
 def _run(state: Path, seconds: float, progress: Progress) -> int:
