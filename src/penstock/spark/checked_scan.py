@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.plan.session import Session
 
 BAD = "__bad"
+_SEEN = "__seen"  # the event time of a row that counts for the watermark, in microseconds
 SOURCE_ROW = "__source"
 DEFAULT_DRIFT = timedelta(days=1)
 
@@ -78,8 +79,8 @@ class CheckedScan:
         from pyspark.sql import functions as f
 
         frame = self._declared(source_of(self._connector).stream(spark, self.request), self.scan.columns)
-        frame = self._judged(frame, f.current_timestamp())
-        frame = self._observed(frame)
+        clock = f.current_timestamp()
+        frame = self._observed(self._judged(frame, clock), clock)
         frame = self._good(frame).select(*[_quoted(name) for name in self.scan.columns])
         event_time = self.scan.event_time
         if self.uses_event_time and event_time is not None:
@@ -185,7 +186,7 @@ class CheckedScan:
 
         return frame.filter(~f.col(BAD)) if self.checked else frame
 
-    def _observed(self, frame: DataFrame) -> DataFrame:
+    def _observed(self, frame: DataFrame, clock: Column) -> DataFrame:
         """Counts bad rows, and finds the largest event time of each partition."""
         from pyspark.sql import functions as f
 
@@ -194,22 +195,27 @@ class CheckedScan:
             found.append(f.count_if(f.col(BAD)).alias("bad"))
         if self.tracked:
             assert self.scan.event_time is not None
-            time = f.col(_quoted(self.scan.event_time.column))
-            usable = self._usable_time(time, f.current_timestamp())
+            # Worked out once here, not once for each partition below.
+            micros = f.unix_micros(_quoted(self.scan.event_time.column))
+            usable = (micros >= 0) & ~self._ahead(micros, clock)
             if self.checked:
                 usable = usable & ~f.col(BAD)
-            micros = f.unix_micros(time)
+            frame = frame.withColumn(_SEEN, f.when(usable, micros))
             if self.uses_event_time:
-                found.append(f.min(f.when(usable, micros)).alias("min"))
-            for partition in range(self.partitions):
-                mine = usable & (f.col("__partition") == partition)
-                found.append(f.max(f.when(mine, micros)).alias(f"max{partition}"))
+                found.append(f.min(_SEEN).alias("min"))
+            seen = [f.when(f.col("__partition") == each, f.col(_SEEN)) for each in range(self.partitions)]
+            found += [f.max(mine).alias(f"max{partition}") for partition, mine in enumerate(seen)]
         return frame.observe(self.observation, *found) if found else frame
 
-    def _usable_time(self, time: Column, clock: Column) -> Column:
+    def _ahead(self, micros: Column, clock: Column) -> Column:
+        """Whether a time is further ahead of the clock than a row may be.
+
+        In numbers: Spark knows the clock of a batch only when the plan is made, and would add an interval to it for
+        every row, with all that a calendar needs. NULL where the time is too far back to count the distance.
+        """
         from pyspark.sql import functions as f
 
-        return (time <= clock + _interval(self.drift)) & (time >= f.timestamp_millis(f.lit(0)))
+        return f.try_subtract(micros, f.unix_micros(clock)) > f.lit(self.drift // timedelta(microseconds=1))
 
     @property
     def drift(self) -> timedelta:
@@ -253,15 +259,15 @@ class CheckedScan:
             name = self.scan.event_time.column
             time = f.col(_quoted(name))
             yield _Check(time.isNull(), "null_time", f.lit(f'the event time "{name}" is NULL'))
-            ahead = time > clock + _interval(self.drift)
+            micros = f.unix_micros(time)
             shown = f.date_format(time, "yyyy-MM-dd HH:mm:ss")
             yield _Check(
-                f.coalesce(ahead, f.lit(False)),
+                f.coalesce(self._ahead(micros, clock), f.lit(False)),
                 "future_time",
                 f.concat(f.lit(f'the event time "{name}" '), shown, f.lit(" is further ahead than max_future_drift")),
             )
             yield _Check(
-                f.coalesce(time < f.timestamp_millis(f.lit(0)), f.lit(False)),
+                f.coalesce(micros < 0, f.lit(False)),
                 "before_1970",
                 f.concat(f.lit(f'the event time "{name}" '), shown, f.lit(" is before 1970")),
             )
@@ -301,12 +307,6 @@ def columns_to_read(definition: SourceDefinition, scan: ScanPlan) -> tuple[str, 
         wanted.add(scan.event_time.column)
     needed = needed_columns(definition, wanted)
     return tuple(entry.name for entry in definition.columns if entry.physical and entry.name in needed)
-
-
-def _interval(length: timedelta) -> Column:
-    from pyspark.sql import functions as f
-
-    return f.make_dt_interval(f.lit(length.days), f.lit(0), f.lit(0), f.lit(length.seconds + length.microseconds / 1e6))
 
 
 def _quoted(name: str) -> str:
