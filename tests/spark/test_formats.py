@@ -222,7 +222,8 @@ def test_json_that_does_not_fit(spark: SparkSession) -> None:
     assert [row[ERROR] for row in rows] == [error for _, _, error in BAD]
     parts = {"STRUCT", "ARRAY", "MAP"}  # of these there may be what fits
     whole = [name for name, type_ in TYPES.items() if type_.partition("<")[0] not in parts]
-    assert all(row[name] is None for (name, _, _), row in zip(BAD, rows, strict=True) if name in whole)
+    unfit = [(name, row) for (name, _, error), row in zip(BAD, rows, strict=True) if error != "malformed json"]
+    assert all(row[name] is None for name, row in unfit if name in whole)
     row = read(spark, JSON, ['{"s": "kept", "i": "abc", "ts": 1000, "dec": 12345678901234567890.123456789012345678}'])[
         0
     ]
@@ -246,7 +247,7 @@ def test_only_wanted_columns_are_looked_at(spark: SparkSession) -> None:
     assert rows == [
         {"s": "a", ERROR: None},
         {"s": None, ERROR: "malformed json"},
-        {"s": None, ERROR: "malformed json"},
+        {"s": "a", ERROR: "malformed json"},
     ]
     ddl = JSON.replace("'json'", "'json', 'json.timestamp_format' = 'epoch_ms'")
     rows = read(spark, ddl, ['{"ts": 1000}', '{"ts": "1970-01-01T00:00:01Z"}', '{"ts": "x"}'], "ts")
