@@ -43,7 +43,7 @@ def looked_after(job: Starting, seconds: float) -> None:
     supervisor = Supervisor(lambda: (), clock, lambda: None)
     supervisor.start_soon(cast("Job", job))
     for _ in range(int(seconds / 0.1)):
-        supervisor._look(cast("Job", job))  # noqa: SLF001 - one round of its thread
+        supervisor._look(cast("Job", job))  # one round of its thread
         clock.advance(seconds=0.1)
 
 
