@@ -50,6 +50,8 @@ def connect(path: str | Path = DEFAULT_PATH, **settings: object) -> Database:
 
     Settings are those of SET, for this connection. Use it in a `with` block, or call `close`.
     """
+    if not str(path):
+        raise ResolutionError("INVALID_ARGUMENT", "the path of the database is empty", hint="name a directory")
     typed = dict(resolve_setting(key, option_value(value)) for key, value in settings.items())
     return Database(Engine(Path(path), typed))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, Self
 
@@ -209,8 +210,15 @@ class CheckpointCoordinator:
             checkpoint = self._known(checkpoint_id)
             if operator_id not in checkpoint.operators:
                 raise _no_part(operator_id, f"in checkpoint {checkpoint_id}")
+            if not isinstance(snapshot, Mapping):
+                raise ResolutionError(
+                    "INVALID_ARGUMENT",
+                    f"the snapshot of operator {operator_id} is a {type(snapshot).__name__}",
+                    hint="give a dictionary of what the operator keeps",
+                )
             if checkpoint.state == "pending":
-                checkpoint.snapshots.setdefault(operator_id, dict(snapshot))
+                # A copy: the state goes on changing where it came from.
+                checkpoint.snapshots.setdefault(operator_id, deepcopy(dict(snapshot)))
                 if not checkpoint.missing:
                     self._complete(checkpoint)
             return checkpoint.state == "completed"
@@ -254,7 +262,7 @@ class CheckpointCoordinator:
             failed = checkpoint is not None and not complete
             if failed or (self._backend is None and not complete):
                 raise self._unknown(checkpoint_id)
-            own: dict[str, Snapshot] = dict(checkpoint.snapshots) if checkpoint is not None else {}
+            own: dict[str, Snapshot] = deepcopy(checkpoint.snapshots) if checkpoint is not None else {}
         return own if self._backend is None else {**self._backend.recover(checkpoint_id), **own}
 
     # what it tells

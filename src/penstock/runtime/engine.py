@@ -15,7 +15,6 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.changes import Change, PutObject, changes_between
 from penstock.catalog.model import (
     DimensionDefinition,
     MaterializedViewDefinition,
@@ -23,14 +22,11 @@ from penstock.catalog.model import (
     SourceDefinition,
 )
 from penstock.clock import SystemClock
-from penstock.connectors.file_plan import check_place
-from penstock.connectors.registry import sink_of, source_of
+from penstock.connectors.registry import source_of
 from penstock.connectors.secret_values import forget_secrets, use_secrets
-from penstock.connectors.source import FollowedSource, ScanRequest
+from penstock.connectors.source import ScanRequest
 from penstock.errors import NotYetError, PenstockError, ResolutionError, RuntimeFailure
-from penstock.failpoints import hit
-from penstock.options.resolved import show
-from penstock.options.settings import default_settings
+from penstock.runtime.catalog_writes import prepare, write_catalog
 from penstock.runtime.dimension_refresh import Refresher
 from penstock.runtime.dimensions import Dimensions
 from penstock.runtime.functions import MISSING, Functions
@@ -173,10 +169,17 @@ class Engine:
     # opening
 
     def _open_relations(self) -> None:
+        """What one relation lacks must not keep the others from being used, nor itself from being dropped."""
         for definition in self.session.catalog.ordered():
-            self._prepare(definition)
+            try:
+                prepare(self.home, definition)
+            except PenstockError as error:
+                self.notices.append(f'"{definition.name}" cannot be used: [{error.condition}] {error.message}')
         for name in self.home.topics.names():
-            self.notices += self.home.topics.open(name).repaired
+            try:
+                self.notices += self.home.topics.open(name).repaired
+            except PenstockError as error:
+                self.notices.append(f"topic {name} cannot be used: [{error.condition}] {error.message}")
 
     def _open_jobs(self) -> None:
         """Make the jobs of the catalog and of stored INSERTs; those that ran before run again."""
@@ -224,49 +227,8 @@ class Engine:
 
     def put_catalog(self, session: Session) -> None:
         """Make a session that a statement led to the one in force, on disk first."""
-        changes = changes_between(self.session.catalog, session.catalog, self._setting_texts())
-        for change in changes:
-            self._check_put(change)
-        if changes:
-            for change in changes:
-                if isinstance(change, PutObject):
-                    check_place(change.definition, self.home.roots)
-            hit("catalog.before_write")
-            self.home.catalog.apply(changes)
-            hit("catalog.after_write")
+        write_catalog(self.home, self.session, session)
         self.session = session
-        for change in changes:
-            self._prepare_put(change)
-
-    def _check_put(self, change: Change) -> None:
-        """Refuse what cannot work before it is written down."""
-        definition = change.definition if isinstance(change, PutObject) else None
-        if isinstance(definition, SourceDefinition):
-            with suppress(NotYetError):
-                source = source_of(definition.options.connector)
-                if isinstance(source, FollowedSource):
-                    source.check(definition, self.home.path)
-
-    def _prepare_put(self, change: Change) -> None:
-        if isinstance(change, PutObject):
-            self._prepare(change.definition)
-
-    def _prepare(self, definition: Definition) -> None:
-        """Make ready what a relation needs outside the catalog, such as its embedded topic."""
-        with suppress(NotYetError):  # a relation of a connector that is not there yet can be declared
-            if isinstance(definition, SourceDefinition):
-                source_of(definition.options.connector).prepare(definition, self.home.path, self.home.topics)
-            elif isinstance(definition, SinkDefinition) and definition.columns:
-                sink_of(definition.options.connector).prepare(definition, self.home.path, self.home.topics)
-
-    def _setting_texts(self) -> dict[str, str]:
-        """The settings that are not at their defaults, as they are kept with an object."""
-        defaults = default_settings()
-        return {
-            key: show(value)
-            for key, value in self.session.settings.items()
-            if value is not None and value != defaults.get(key)
-        }
 
     def drop(self, session: Session) -> None:
         """Take out of the catalog what a DROP took out of its session, with jobs, rows and files."""

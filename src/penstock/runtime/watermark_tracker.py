@@ -6,6 +6,7 @@ to drive it: `observe` and `advance`, time by time, or `update_watermark` with a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -134,7 +135,7 @@ class WatermarkTracker:
 
     def _largest(self, batch: Any) -> tuple[int | None, int]:
         """The largest time of a batch, and the number of its rows."""
-        if isinstance(batch, int | datetime):
+        if isinstance(batch, int | float | datetime):
             return _us(batch), 1
         if hasattr(batch, "schema"):
             return self._largest_of_column(batch), batch.num_rows
@@ -161,8 +162,14 @@ class WatermarkTracker:
         return None if largest is None else int(largest)
 
 
-def _us(time: Time) -> int:
+def _us(time: object) -> int:
     if isinstance(time, datetime):
         aware = time if time.tzinfo else time.replace(tzinfo=UTC)
         return (aware - _EPOCH) // timedelta(microseconds=1)
-    return time * _US
+    if isinstance(time, bool) or not isinstance(time, int | float) or not math.isfinite(time):
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"{time!r} is no event time",
+            hint="give epoch milliseconds or a datetime; None where a row has no time",
+        )
+    return int(time * _US)

@@ -108,8 +108,8 @@ def _mended_segment(directory: Path, title: str, offset: int, known: End, said: 
     if whole < committed:
         _cut(path, min(size, committed))
         said.append(
-            f"{title}: {path.name} is damaged at byte {whole} ({reason}): rows from offset {next_offset} to "
-            f"{known.next_offset - 1} may be unreadable; new rows go to a new segment"
+            f"{title}: {path.name} is damaged at byte {whole} ({reason or 'the file ends there'}): rows from offset "
+            f"{next_offset} to {known.next_offset - 1} may be unreadable; new rows go to a new segment"
         )
         return _behind(known), False
     if whole < size:
@@ -178,5 +178,13 @@ def _remembered(directory: Path, offsets: list[int], end: End) -> tuple[Producer
                 producers.note_frame(frame)
         if offset == end.segment and len(positions):
             frames = len(positions)
-            begun_us = read_header(data, 0).appended_us
+            begun_us = _begun(data)
     return producers, frames, begun_us
+
+
+def _begun(data: memoryview) -> int | None:
+    """When a segment began; None where its first frame is damaged, which reading it will tell."""
+    try:
+        return read_header(data, 0).appended_us
+    except BadFrame:
+        return None
