@@ -36,6 +36,7 @@ _CORRUPT: Final = "__corrupt"
 _END: Final = "__end"
 _OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
 _BLANKS: Final = " \t\r\n"
+_MARKED: Final = "__marked"
 _READ: Final = "__read"
 _TEXTS: Final = "__texts"
 _GOOD: Final = "__good"
@@ -57,12 +58,14 @@ def decode_json(frame: DataFrame, definition: SourceDefinition, wanted: Sequence
         columns = {column.name: f.when(valid, text) for column in wanted}
         error = f.when(empty, f.lit("empty record")).when(~valid, f.lit("not valid UTF-8"))
         return frame.withColumns({**columns, "__error": error})
-    record = _Record(value, "payload" if options.get("json.include_schema") is True else None)
+    record = _Record(text, "payload" if options.get("json.include_schema") is True else None)
     types = {column.name: column.type or STRING for column in wanted}
-    # Each step is a column of its own, so that no expression is written out, planned and worked out twice.
+    # Each step is a column of its own, so that no expression is written out, planned and worked out twice. The marked
+    # text is used twice, which keeps Spark from working it out inside `from_json`, where no code is generated for it.
+    frame = frame.withColumn(_MARKED, _marked(value))
     ways = {name: _Way(type_) for name, type_ in types.items()}
     frame = frame.withColumn(_READ, record.read({name: way.read_as for name, way in ways.items()}))
-    good = record.whole(_READ) & valid
+    good = record.whole(_READ) & f.is_valid_utf8(f.col(_MARKED))
     values = {name: way.value(record.field(_READ, name), text) for name, way in ways.items()}
     if options.get("bad_data") == "null":
         # Of two records in one, or of one with broken characters, nothing is taken.
@@ -77,7 +80,7 @@ def decode_json(frame: DataFrame, definition: SourceDefinition, wanted: Sequence
         good = good & record.has_all(types)
     good = f.coalesce(good, f.lit(False))
     if frame.isStreaming:
-        return frame.withColumn("__error", f.when(~good, f.lit("bad record"))).drop(_READ)
+        return frame.withColumn("__error", f.when(~good, f.lit("bad record"))).drop(_MARKED, _READ)
     frame = frame.withColumn(_GOOD, good)
     frame = frame.withColumn(_TEXTS, f.when(~f.col(_GOOD), record.read(dict.fromkeys(types, "STRING"))))
     errors = [_column_error(name, record.field(_TEXTS, name), type_) for name, type_ in types.items()]
@@ -94,16 +97,15 @@ def decode_json(frame: DataFrame, definition: SourceDefinition, wanted: Sequence
         .when(no_object, f.lit("not a json object"))
         .otherwise(f.lit("malformed json"))
     )
-    return frame.withColumn("__error", f.when(~f.col(_GOOD), error)).drop(_READ, _TEXTS, _GOOD)
+    return frame.withColumn("__error", f.when(~f.col(_GOOD), error)).drop(_MARKED, _READ, _TEXTS, _GOOD)
 
 
 class _Record:
     """The record with a field of ours at its end, and where its own fields are in what was read."""
 
-    def __init__(self, value: Column, inside: str | None) -> None:
+    def __init__(self, text: Column, inside: str | None) -> None:
         self.inside = inside
-        self.text = value.cast("string")
-        self._marked = _marked(value)
+        self.text = text
 
     def read(self, fields: dict[str, str]) -> Column:
         from pyspark.sql import functions as f
@@ -112,7 +114,7 @@ class _Record:
         inner = "".join(f"{_name(name)} {type_}, " for name, type_ in fields.items())
         if self.inside is not None:
             inner = f"{_name(self.inside)} STRUCT<{inner.removesuffix(', ')}>, "
-        return f.from_json(self._marked, f"{inner}{_END} BOOLEAN, {_CORRUPT} STRING", _OPTIONS)
+        return f.from_json(_MARKED, f"{inner}{_END} BOOLEAN, {_CORRUPT} STRING", _OPTIONS)
 
     def _struct(self, column: str) -> Column:
         from pyspark.sql import functions as f
