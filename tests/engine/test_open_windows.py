@@ -37,9 +37,9 @@ def test_open_windows_are_told_and_closed_ones_deleted(db: penstock.Database) ->
     db.append("trades", [{"symbol": "AAPL", "price": 2.0, "ts": ms(START + 60 + MANY * 60)}])
     db.settle()
     left = db.sql(f"{OPEN} ORDER BY window_start").rows()
-    assert len(left) <= 2, "closed windows are not kept"
+    assert len(left) == 2, "closed windows are not kept; the last two are open for the five seconds of the delay"
     assert left[-1][1:3] == (at(START + 60 + MANY * 60), 1)
     assert db.sql(PENDING).rows() == [([row[1] for row in left],)]
-    assert db.sql("SELECT COUNT(*), SUM(n) FROM minutes").rows() == [(MANY + 1, 150 + MANY)]
+    assert db.sql("SELECT COUNT(*), SUM(n) FROM minutes").rows() == [(MANY, 150 + MANY - 1)]
     db.drain("minutes")
     assert db.sql("SELECT COUNT(*), SUM(n) FROM minutes").rows() == [(MANY + 2, 150 + MANY + 1)]
