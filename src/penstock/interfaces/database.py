@@ -11,7 +11,7 @@ from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from penstock.errors import InternalError, PenstockError, UnsupportedError
+from penstock.errors import InternalError, PenstockError, ResolutionError, UnsupportedError
 from penstock.interfaces.catalog_answers import catalog_answer, columns_table, explain, options_table
 from penstock.interfaces.changes import Change, Job
 from penstock.interfaces.job_answers import jobs_table, physical_table, watermark_table
