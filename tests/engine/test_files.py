@@ -212,6 +212,8 @@ def test_a_large_file_in_many_batches(opened: Callable[..., penstock.Database], 
     """)
     until(lambda: {found.state for found in db.jobs()} == {"stopped"})
     assert job(db, "v").batch_id == 3
+    written = db.sql("SELECT SUM(value) FROM penstock.metrics WHERE job = 'copied' AND name = 'output_rows'").rows()
+    assert written == [(100_000,)]
     assert read(db, "v") == in_order(db.sql("SELECT k, COUNT(*), SUM(n), MIN(n) FROM b GROUP BY k").rows())
     copied = [number for path in shown(out) for number in pq.read_table(path).column("n").to_pylist()]
     assert sorted(copied) == list(range(0, 200_000, 2))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.file_plan import check_format, codec_of, local_path
 from penstock.connectors.option_values import integer, text
+from penstock.connectors.sink import Staged
 from penstock.errors import NotYetError, OptionError
 from penstock.stores.files.faults import outside
 from penstock.stores.files.listing import within
@@ -85,12 +86,12 @@ class FileSink:
         """Whether Spark's tasks write the files."""
         return not _plain(definition)
 
-    def stage(self, frame: DataFrame, context: SinkContext, batch_id: int) -> Sequence[Part] | None:
-        """Let Spark write the files of a batch where nobody sees them; None where they are published already."""
+    def stage(self, frame: DataFrame, context: SinkContext, batch_id: int) -> Staged:
+        """Let Spark write the files of a batch where nobody sees them, unless they are published already."""
         publisher = Publisher(_target(context), context.producer)
         if not publisher.begin(batch_id):
             frame.write.format("noop").mode("overwrite").save()
-            return None
+            return Staged(publisher.rows_of(batch_id))
         plan = _part_plan(context.definition, publisher.unpublished)
         tasks = integer(context.definition.options.values, "sink.parallelism")
         if tasks is not None:
@@ -98,13 +99,14 @@ class FileSink:
         written = _shaped(frame, context).mapInArrow(
             partial(_write, plan), "name STRING, place STRING, rows BIGINT, bytes BIGINT"
         )
-        return [Part(row["name"], row["place"], row["rows"], row["bytes"]) for row in written.collect()]
+        parts = tuple(Part(row["name"], row["place"], row["rows"], row["bytes"]) for row in written.collect())
+        return Staged(sum(part.rows for part in parts), parts)
 
-    def publish(self, parts: Sequence[Part], context: SinkContext, batch_id: int) -> None:
+    def publish(self, staged: Staged, context: SinkContext, batch_id: int) -> None:
         """Make the files of a batch visible, all or, after a crash, the rest of them."""
         publisher = Publisher(_target(context), context.producer)
         plan = _part_plan(context.definition, publisher.unpublished)
-        publisher.publish(batch_id, parts, *_names(context.definition, plan))
+        publisher.publish(batch_id, staged.parts, *_names(context.definition, plan))
 
 
 def _plain(definition: SinkDefinition) -> bool:

@@ -135,6 +135,8 @@ class FileSource:
         with self._lock:
             known, index = self._opened.get(directory, (None, None))
             if index is None or known != files:
+                # Jobs come and go; what was kept of those that are gone is of no use.
+                self._opened = {place: held for place, held in self._opened.items() if place.exists()}
                 index = FileIndex(files, directory)
                 self._opened[directory] = (files, index)
             return index

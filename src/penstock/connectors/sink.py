@@ -71,6 +71,14 @@ class CheckedSink(Protocol):
         """Raises what is wrong with the options, their secrets included."""
 
 
+@frozen
+class Staged:
+    """Rows of a batch that are written and not visible yet; no `parts`: nothing is left to do for them."""
+
+    rows: int
+    parts: tuple[Any, ...] = ()
+
+
 @runtime_checkable
 class FrameSink(Protocol):
     """A sink that Spark's tasks write to, so that rows need not pass through our own process.
@@ -82,8 +90,8 @@ class FrameSink(Protocol):
     def stages(self, definition: SinkDefinition) -> bool:
         """Whether rows of this relation go this way; else `write` gets them."""
 
-    def stage(self, frame: DataFrame, context: SinkContext, batch_id: int) -> Any:
-        """Write the rows of a batch where nobody sees them; None where they are there already."""
+    def stage(self, frame: DataFrame, context: SinkContext, batch_id: int) -> Staged:
+        """Write the rows of a batch where nobody sees them."""
 
-    def publish(self, staged: Any, context: SinkContext, batch_id: int) -> None:
+    def publish(self, staged: Staged, context: SinkContext, batch_id: int) -> None:
         """Make them visible."""

@@ -149,10 +149,10 @@ class BatchCallback:
             self._tracker.drain(self._spec.closing_us)
         dead = self._dead_letters(ranges, observed, logged)
         late, partly = self._late_rows(ranges, observed, logged, before)
-        self._target.write(rows, batch_id)
+        written = self._target.write(rows, batch_id)
         counters = {"input_rows": float(input_rows)}
-        if rows is not None:
-            counters["output_rows"] = float(rows.num_rows)
+        if written is not None:
+            counters["output_rows"] = float(written)
         if dead is not None:
             counters["dead_letters"] = float(dead.num_rows)
         if late is not None:

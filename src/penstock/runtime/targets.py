@@ -1,16 +1,16 @@
 """Where the rows of a job go.
 
 `take` runs the batch: it is the one action on Spark's frame. `write` hands rows to a place outside the view store,
-before the batch is in the ledger; so a place that must not see a row twice has to know batches itself. `deliver` hands
-them to somebody who waits for them, after the batch is in the ledger.
+before the batch is in the ledger, and tells how many; so a place that must not see a row twice has to know batches
+itself. `deliver` hands them to somebody who waits for them, after the batch is in the ledger.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from penstock.connectors.sink import OPERATION, FrameSink
+from penstock.connectors.sink import OPERATION, FrameSink, Staged
 from penstock.failpoints import hit
 from penstock.plan.job_plan import BATCH_VIEW, KEEP_COLUMN
 from penstock.stores.views.small_batches import SmallBatches
@@ -35,7 +35,7 @@ class Target(Protocol):
 
     def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None: ...
 
-    def write(self, rows: pa.Table | None, batch_id: int) -> None: ...
+    def write(self, rows: pa.Table | None, batch_id: int) -> int | None: ...
 
     def deliver(self, rows: pa.Table | None, result: CommitResult) -> None: ...
 
@@ -62,8 +62,9 @@ class ViewTarget:
         frame.createOrReplaceTempView(BATCH_VIEW)
         return frame.sparkSession.sql(self._plan.batch).toArrow()
 
-    def write(self, rows: pa.Table | None, batch_id: int) -> None:
-        """Nothing: the rows go with the commit."""
+    def write(self, rows: pa.Table | None, batch_id: int) -> int | None:
+        """The rows go with the commit."""
+        return None if rows is None else int(rows.num_rows)
 
     def deliver(self, rows: pa.Table | None, result: CommitResult) -> None:
         """Nothing: subscribers follow the store."""
@@ -115,7 +116,7 @@ class SinkTarget:
         self._fit = fit
         self._fit_frame = fit_frame
         self._stages = isinstance(sink, FrameSink) and sink.stages(context.definition)
-        self._staged: Any = None
+        self._staged: Staged | None = None
 
     def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None:
         if self._stages:
@@ -128,17 +129,20 @@ class SinkTarget:
             return None
         return frame.toArrow()
 
-    def write(self, rows: pa.Table | None, batch_id: int) -> None:
-        if self._stages and self._staged:
+    def write(self, rows: pa.Table | None, batch_id: int) -> int | None:
+        if self._stages and self._staged is not None:
             assert isinstance(self._sink, FrameSink)
-            hit("sink.before_write")
-            self._sink.publish(self._staged, self._context, batch_id)
-            hit("sink.after_write")
+            if self._staged.parts:
+                hit("sink.before_write")
+                self._sink.publish(self._staged, self._context, batch_id)
+                hit("sink.after_write")
+            return self._staged.rows
         if rows is None or rows.num_rows == 0:
-            return
+            return None if rows is None else 0
         hit("sink.before_write")
         self._sink.write(self._fit(self._shown(rows)), self._context, batch_id)
         hit("sink.after_write")
+        return int(rows.num_rows)
 
     def deliver(self, rows: pa.Table | None, result: CommitResult) -> None:
         """Nothing: the rows are already there."""

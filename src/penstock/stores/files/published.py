@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,7 +40,12 @@ class Publisher:
         self.unpublished.mkdir(parents=True)
         return True
 
-    def publish(self, batch_id: int | None, parts: Iterable[Part], prefix: str, suffix: str) -> None:
+    def rows_of(self, batch_id: int) -> int:
+        """How many rows the last published batch has, if it is this one; of older ones it is not known, and 0."""
+        kept = self._kept()
+        return int(kept["rows"]) if kept.get("batch") == batch_id else 0
+
+    def publish(self, batch_id: int | None, parts: Sequence[Part], prefix: str, suffix: str) -> None:
         """Make the files of a batch visible, under names that tell the writer and the batch."""
         kept = self._kept()
         number = kept.get("loose", 0) + 1 if batch_id is None else batch_id
@@ -49,7 +54,11 @@ class Publisher:
         for place, part in enumerate(parts):
             name = f"{prefix}-{self.mark}-{label}-{place:04d}{suffix}"
             files.append([part.name, str(Path(part.place) / name)])
-        entry = {**kept, "files": files, **({"loose": number} if batch_id is None else {"batch": batch_id})}
+        entry = {**kept, "files": files}
+        if batch_id is None:
+            entry["loose"] = number
+        else:
+            entry |= {"batch": batch_id, "rows": sum(part.rows for part in parts)}
         sync_directory(self.unpublished)
         write_private(self._list, json.dumps(entry).encode())
         self._finish()

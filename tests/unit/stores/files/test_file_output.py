@@ -93,6 +93,7 @@ def test_a_batch_is_published_once(tmp_path: Path) -> None:
     again.publish(1, put(again, ["d"]), "part", ".json")
     assert not again.begin(1)
     assert not again.begin(0)
+    assert (again.rows_of(1), again.rows_of(0)) == (1, 0)
     mark = one.mark
     assert content(tmp_path / "out") == {
         f"part-{mark}-00000000-0000.json": "a\n",
