@@ -116,9 +116,8 @@ def main(rows: int) -> None:
                 db.execute(f"CREATE SINK s{number} WITH {rest}")
                 took = seconds_of(db, f"s{number}")
                 worked = busy_seconds() - before
-                sys.stdout.write(
-                    f"{name:20} {rows / took / 1000:8.0f} k rows/s {rows / worked / 1000:8.0f} k rows a second of work\n"
-                )
+                work = f"{rows / worked / 1000:8.0f} k rows a second of work"
+                sys.stdout.write(f"{name:20} {rows / took / 1000:8.0f} k rows/s {work}\n")
                 sys.stdout.flush()
 
 
