@@ -64,7 +64,7 @@ def test_joins_wait_and_let_go(opened: Callable[..., penstock.Database]) -> None
         ],
     )
     db.append("payments", [payment(1, 11, 5), payment(4, 16, 7), payment(None, 16), payment(2, 25)])
-    db.settle()
+    db.settle(180)
     # orders stand at 15 - 5, payments at 25 - 1
     assert job(db, "paid").watermark == at(10)
     found = [(1, 5, at(10), at(11)), (4, 7, at(15), at(16))]
@@ -91,7 +91,7 @@ def test_joins_wait_and_let_go(opened: Callable[..., penstock.Database]) -> None
     db = opened()
     db.append("orders", [order(5, 40)])
     db.append("payments", [payment(5, 41, 9)])
-    db.settle()
+    db.settle(180)
     assert job(db, "paid").watermark == at(35)
     # What no payment can reach any more: orders before 35 - 10.
     unpaid = [(2, None, at(12), None), (3, None, at(14), None), (3, None, at(14), None)]
@@ -104,7 +104,7 @@ def test_joins_wait_and_let_go(opened: Callable[..., penstock.Database]) -> None
 
     # Behind the watermark: dropped by every join, and told of. A row at the watermark is too late for a join.
     db.append("orders", [order(6, 12), order(7, 35), order(8, 36)])
-    db.settle()
+    db.settle(180)
     listed = "SELECT job, stream, event_time, watermark, row FROM penstock.late_rows ORDER BY job, event_time"
     late = [row for row in db.sql(listed).rows() if row[2] > at(0)]
     # Time begins with 1970, and what is not after the watermark is late.
@@ -119,7 +119,7 @@ def test_joins_wait_and_let_go(opened: Callable[..., penstock.Database]) -> None
     assert db.metrics()["paid"]["late_rows"] == 3
 
     for view in VIEWS:
-        db.drain(view)
+        db.drain(view, 180)
         check_change_log(db, view, ("customer",) if view == "totals" else None)
     assert read(db, "unpaid") == [(2,), (3,), (3,), (8,)]
     assert read(db, "hidden") == [("ada", 5), ("ada", 9)]
@@ -142,7 +142,7 @@ def test_windows_joined(db: penstock.Database) -> None:
     """)
     db.append("orders", [order(1, 1), order(1, 2), order(2, 3), order(9, 12), {"id": 0, "ts": None}])
     db.append("payments", [payment(1, 4), payment(7, 5), payment(9, 15)])
-    db.settle()
+    db.settle(180)
     assert read(db, "both_sides") == []
     shown = db.sql("SELECT job, key, window_start, count FROM penstock.window_aggregates").rows()
     assert in_order(shown) == in_order(
@@ -156,19 +156,19 @@ def test_windows_joined(db: penstock.Database) -> None:
         ("twice", "orders", "null_time"),
     ]
     db.append("orders", [order(3, 16)])
-    db.settle()
+    db.settle(180)
     assert read(db, "both_sides") == in_order(
         [(at(0), 1, 1, 2, 1), (at(0), 2, None, 1, None), (at(0), None, 7, None, 1)]
     )
     assert read(db, "twice") == [(1, 2), (1, 2)]
     db.append("orders", [order(4, 1)])
-    db.settle()
+    db.settle(180)
     assert db.sql("SELECT job, stream, offset FROM penstock.late_rows ORDER BY job").rows() == [
         ("both_sides", "orders", 6),
         ("twice", "orders", 6),
     ]
     for view in ("both_sides", "twice"):
-        db.drain(view)
+        db.drain(view, 180)
         check_change_log(db, view)
     assert (at(10), 9, 9, 1, 1) in read(db, "both_sides")
 
@@ -182,9 +182,9 @@ def test_joins_without_a_bound(db: penstock.Database) -> None:
     assert any("for ever" in notice for notice in db.notices())
     db.append("orders", [order(1, 1_000), {"id": 2, "customer": "x", "amount": 1, "ts": None}])
     db.append("payments", [payment(1, 2_000, 1), payment(2, 3_000, 2)])
-    db.settle()
+    db.settle(180)
     db.append("payments", [payment(1, 1, 3)])
-    db.settle()
+    db.settle(180)
     assert read(db, "pairs") == [(1, 1), (1, 3), (2, 2)]
     refused = {
         "UPDATING_JOIN": "SELECT o.id FROM orders AS o LEFT JOIN payments AS p ON o.id = p.order_id",
