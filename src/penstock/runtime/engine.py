@@ -204,7 +204,15 @@ class Engine:
 
     def _open_job(self, spec: JobSpec) -> None:
         facts = self.home.views.job_facts(spec.name)
-        job = self._new_job(spec)
+        try:
+            job = self._new_job(spec)
+        except PenstockError as error:
+            # The others run; this one says what is wrong with it, and can be dropped.
+            job = self._add_job(spec)
+            self.session = self.session.with_job(spec.name)
+            job.move(JobState.FAILED, error.message, error)
+            self.notices.append(f"job {spec.name} cannot run: [{error.condition}] {error.message}")
+            return
         self.session = self.session.with_job(spec.name)
         state = facts.get("state", "starting")
         job.restarts = int(facts.get("restarts", 0))
@@ -300,9 +308,12 @@ class Engine:
                 state="starting",
                 created_at_us=self.clock.now_us(),
             )
+        return self._add_job(spec)
+
+    def _add_job(self, spec: JobSpec) -> Job:
         job = Job(
             spec,
-            views,
+            self.home.views,
             self.clock,
             self._make_run,
             self.home.checkpoint(spec.name),

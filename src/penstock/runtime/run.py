@@ -96,7 +96,7 @@ class Run:
             writer = (
                 frame.writeStream.outputMode("update" if self.spec.plan.kind == "update" else "append")
                 .foreachBatch(self.callback)
-                .option("checkpointLocation", self._checkpoint.as_uri())
+                .option("checkpointLocation", f"file://{self._checkpoint.absolute()}")  # Hadoop encodes by itself
                 .queryName(self.spec.name)
             )
             self._query = writer.start()

@@ -66,10 +66,34 @@ def _define_function(statement: s.CreateFunction, engine: Engine, analysis: Anal
 
 
 @_run.register(s.CreateRelation)
-@_run.register(s.CreateSecret)
 @_run.register(s.CreateView)
+def _define_relation(statement: s.CreateRelation | s.CreateView, engine: Engine, analysis: Analysis) -> None:
+    definition = analysis.definition
+    if definition is not None and not _unchanged(engine, definition.object_key, analysis):
+        _refuse_below_jobs(engine, definition.object_key, statement.name)
+    engine.put_catalog(analysis.session)
+
+
+@_run.register(s.CreateSecret)
 def _define(statement: s.Statement, engine: Engine, analysis: Analysis) -> None:
     engine.put_catalog(analysis.session)
+
+
+def _refuse_below_jobs(engine: Engine, key: ObjectKey, name: s.Name) -> None:
+    """A job goes on with the query it was created with: what that query reads must not change below it."""
+    before = engine.session.catalog
+    if key not in before:
+        return
+    built = {item.name.text for item in before.dependents(key)}
+    built |= {job.name for job in engine.jobs.values() if job.spec.uses(before[key].name.text)}
+    jobs = sorted(built & engine.jobs.keys())
+    if jobs:
+        raise CatalogError(
+            "DEPENDENT_OBJECTS",
+            f'"{name}" cannot be replaced: job {", ".join(jobs)} reads it',
+            hint="drop what is built on it first, or create the new one under another name",
+            span=name.span,
+        )
 
 
 @_run.register(s.CreateMaterializedView)

@@ -38,7 +38,19 @@ def write_logging(configuration: Path, directory: Path) -> None:
     """Write log4j's configuration: `spark.log` in the directory, 16 MB at most, three older ones kept."""
     # log4j reads `$` and `\\` in a value as its own.
     log = str((directory / "spark.log").absolute()).replace("\\", "\\\\").replace("$", "$$")
-    configuration.write_text(_LOG4J2.format(log=log), "utf-8")
+    # A file of properties is read as ISO 8859-1, whatever is written into it.
+    configuration.write_text(_LOG4J2.format(log=_java_escapes(log)), "ascii")
+
+
+def _java_escapes(text: str) -> str:
+    r"""The text with what is not ASCII as Java writes it.
+
+    >>> print(_java_escapes("ü 𝄞"))
+    \u00fc \ud834\udd1e
+    """
+    units = text.encode("utf-16-be", "surrogatepass")
+    codes = [int.from_bytes(units[place : place + 2]) for place in range(0, len(units), 2)]
+    return "".join(chr(code) if code < 128 else f"\\u{code:04x}" for code in codes)
 
 
 def open_output(directory: Path) -> int:

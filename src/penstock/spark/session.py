@@ -117,6 +117,8 @@ def spark_options(settings: SparkSettings) -> dict[str, str]:
                 f"-Dlog4j2.configurationFile={_log4j(settings).as_uri()}",
                 "-Djava.awt.headless=true",
                 "-Duser.timezone=UTC",
+                # Spark copies arrays with NULLs in them value by value, and marks the NULLs afterwards.
+                "-Darrow.enable_null_check_for_get=false",
             )
         ),
         # Nothing listens on the network.
@@ -272,6 +274,9 @@ def _environment(java_home: Path) -> Iterator[None]:
         # What Python workers print must reach the log when it happens, also when they die.
         "PYTHONUNBUFFERED": "1",
     }
+    locale = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "C")
+    if "utf" not in locale.lower():
+        wanted["LC_ALL"] = "C.UTF-8"  # by which the JVM names files
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
