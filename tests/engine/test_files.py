@@ -117,12 +117,12 @@ def test_a_tailed_directory(opened: Callable[..., penstock.Database], tmp_path: 
         GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)"""
     db = opened()
     db.execute(script)
-    db.settle()
+    db.settle(timeout=180)
     assert read(db, "w") == [(at(0), 1)]
     with (data / "one.json").open("a") as file:
         file.write(lines({"k": "a", "ts": 12_000}) + '{"k": "b", ')
     (data / "two.json").write_text(lines({"k": "c", "ts": 2_000}, {"k": "c", "ts": 21_000}))  # the first is late
-    db.settle()
+    db.settle(timeout=180)
     assert read(db, "w") == [(at(0), 1), (at(10), 2)]
     late = db.sql("SELECT partition, offset, row FROM penstock.late_rows").rows()
     assert [(row[0], row[1], json.loads(str(row[2]))["k"]) for row in late] == [(0, 3, "c")]
@@ -132,7 +132,7 @@ def test_a_tailed_directory(opened: Callable[..., penstock.Database], tmp_path: 
     (data / "two.json").unlink()  # it is read: nobody misses it
     db = opened()
     db.execute(script)
-    db.settle()
+    db.settle(timeout=180)
     assert read(db, "w") == [(at(0), 1), (at(10), 2), (at(20), 2)]
     (data / ".three.json").write_text(lines({"k": "x", "ts": 32_000}, {"k": "x", "ts": 41_000}))
     (data / ".three.json").rename(data / "three.json")
@@ -165,7 +165,7 @@ def test_sinks_of_files(opened: Callable[..., penstock.Database], tmp_path: Path
     db = opened()
     db.execute(script)
     db.append("s", [FULL, NULLS, EMPTY])
-    db.settle()
+    db.settle(timeout=180)
     db.close()
     db = opened()
     db.execute(script)
@@ -176,7 +176,7 @@ def test_sinks_of_files(opened: Callable[..., penstock.Database], tmp_path: Path
             {**NULLS, "id": 5, "ts": at(datetime(2026, 1, 1, 0, 0, 3, tzinfo=UTC).timestamp())},
         ],
     )
-    db.settle()
+    db.settle(timeout=180)
     wanted = [FULL, NULLS, EMPTY, {**NULLS, "id": 4, "ts": at(5)}]
     for name, options in (
         ("json", ""),
