@@ -23,7 +23,7 @@ from tests.engine.random_rows import DELAY_US, Append, Row, Workload, workloads
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
-EXAMPLES = int(os.environ.get("PENSTOCK_ORACLE_EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("PENSTOCK_ORACLE_EXAMPLES", "2"))
 
 
 @settings(
@@ -47,7 +47,7 @@ def test_streamed_is_batch(
 
 
 @settings(
-    max_examples=max(1, EXAMPLES - 1),
+    max_examples=EXAMPLES,
     deadline=None,
     print_blob=True,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

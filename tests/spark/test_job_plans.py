@@ -159,7 +159,14 @@ def test_enough_plans() -> None:
     assert kinds.count("update") >= 3
 
 
-each_plan = pytest.mark.parametrize(("plan", "job"), [entry[1:] for entry in PLANS], ids=[entry[0] for entry in PLANS])
+# Every fourth in the quick tests, the others in `make test-soak`.
+each_plan = pytest.mark.parametrize(
+    ("plan", "job"),
+    [
+        pytest.param(plan, job, id=name, marks=() if place % 4 == 0 else pytest.mark.soak)
+        for place, (name, plan, job) in enumerate(PLANS)
+    ],
+)
 
 
 @each_plan
