@@ -452,7 +452,9 @@ class Engine:
             job.move(JobState.DRAINING, "drain")
             job.move_time(lambda tracker: tracker.drain(job.spec.closing_us))
             try:
-                job.wait(job.settled, max(0.001, deadline - self.clock.monotonic()), "closing its windows")
+                left = max(0.001, deadline - self.clock.monotonic())
+                # A query that is stopped before Spark has noted the last batch shows the state before it.
+                job.wait(lambda: job.settled() and job.noted(), left, "closing its windows", every=0.02)
             except TimeoutError:
                 job.stop(JobState.STOPPED, "drain took too long")
                 raise

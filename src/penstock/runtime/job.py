@@ -18,6 +18,7 @@ from penstock.errors import InternalError, JobFailed, PenstockError, RuntimeFail
 from penstock.runtime.run import Run, as_failure
 from penstock.runtime.runs import nudge_file
 from penstock.runtime.states import JobState, check_transition
+from penstock.spark.offset_log import committed_batches
 
 if TYPE_CHECKING:
     from penstock.clock import Clock
@@ -194,6 +195,10 @@ class Job:
         if not self.spec.plan.uses_event_time or reached is None:
             return True
         return self.last.watermark_ms >= reached // 1000
+
+    def noted(self) -> bool:
+        """Whether Spark, too, has written down that the last batch is done."""
+        return self.last is not None and self.last.batch_id in committed_batches(self.checkpoint)
 
     def failure(self) -> JobFailed:
         """The error of a failed job, for whoever waits for it."""
