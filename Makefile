@@ -46,10 +46,10 @@ $(READY): $(LOCKED) pyproject.toml
 run: $(READY) ## half a minute of a trade stream, its windows and watermarks live, and the proof
 	@$(BIN)/python -m penstock.interfaces.demo --install-java
 
-# First all that needs no Spark, on every core; then what shares one Spark session, in one process.
+# First all that needs no Spark, on every core; then what needs it, in two processes with one Spark session each.
 test: $(READY) java ## the tests; sets up everything they need
 	@$(BIN)/python -m pytest -q -n auto -m "not ($(APART))" $(PYTEST_ARGS)
-	@$(BIN)/python -m pytest -q -m "spark and not (chaos or soak or kafka or bench)" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "spark and not (chaos or soak or kafka or bench)" $(PYTEST_ARGS)
 
 test-chaos: $(READY) java ## kills the engine at seeded moments and at every failpoint
 	@$(BIN)/python -m pytest -q -m "chaos and not soak" $(PYTEST_ARGS)
