@@ -26,7 +26,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wait_for(stream: Terminal, text: str) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while text not in stream.getvalue():
         assert time.monotonic() < deadline
         time.sleep(0.01)

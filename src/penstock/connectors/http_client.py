@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import field
 from http.client import HTTPConnection, HTTPException, HTTPResponse
-from threading import Timer
+from threading import Event, Timer
 from types import TracebackType
 from typing import Final, Self
 from urllib.parse import urljoin, urlsplit
@@ -119,7 +119,8 @@ class HttpClient:
         connection = self._connected()
         opened = connection.sock
         assert opened is not None
-        late = Timer(self._endpoint.timeout_s, _shut, [opened])
+        too_late = Event()
+        late = Timer(self._endpoint.timeout_s, _shut, [opened, too_late])
         late.daemon = True
         late.start()
         try:
@@ -127,7 +128,7 @@ class HttpClient:
             response = connection.getresponse()
             response.read(_READ_BYTES)
         except (OSError, HTTPException) as error:
-            timed_out = isinstance(error, TimeoutError) or not late.is_alive()
+            timed_out = isinstance(error, TimeoutError) or too_late.is_set()
             raise _Passing("does not answer in time" if timed_out else _words(error)) from None
         finally:
             late.cancel()
@@ -213,8 +214,9 @@ class HttpClient:
             self._connection = None
 
 
-def _shut(opened: socket.socket) -> None:
-    """End a connection from outside: whoever reads from it wakes up."""
+def _shut(opened: socket.socket, too_late: Event) -> None:
+    """End a connection from outside: whoever reads from it wakes up, and finds the reason told before."""
+    too_late.set()
     try:
         opened.shutdown(socket.SHUT_RDWR)
     except OSError:

@@ -98,13 +98,13 @@ def test_what_may_pass_is_tried_again_with_the_same_key(service: Service, tmp_pa
         Answer(drop=True),
         Answer(429),
         Answer(200),
-        Answer(wait_s=1.0),
+        Answer(wait_s=6.0),
     ]
     began = time.monotonic()
-    HttpSink().write(ROWS, context(service.url, "backoff = '20 ms', timeout = '400 ms'", tmp_path), 1)
+    HttpSink().write(ROWS, context(service.url, "backoff = '20 ms', timeout = '2 s'", tmp_path), 1)
     assert [json.loads(each.body)["a"] for each in service.got] == [1, 1, 1, 1, 1, 2, 2, 3]
     assert len({each.key for each in service.got}) == 3
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 30
 
 
 def test_the_time_is_bounded_and_the_error_passes(service: Service, tmp_path: Path) -> None:
@@ -114,11 +114,11 @@ def test_the_time_is_bounded_and_the_error_passes(service: Service, tmp_path: Pa
     assert found.message == f"sink k: {service.url} answers with 502, after 3 tries"
     assert len(service.got) == 3
     assert transient(found)
-    service.answers = [Answer(wait_s=5)] * 2
+    service.answers = [Answer(wait_s=60)] * 2
     began = time.monotonic()
     found = refusal(context(service.url, "max_retries = 1, backoff = '5 ms', timeout = '200 ms'", tmp_path))
     assert found.message.endswith("does not answer in time, after 2 tries")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30
 
 
 def test_an_answer_that_drips_is_cut_off(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_an_answer_that_drips_is_cut_off(tmp_path: Path) -> None:
             taken, _ = listening.accept()
             with taken:
                 try:
-                    for letter in b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100:
+                    for letter in b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000:
                         taken.sendall(bytes([letter]))
                         time.sleep(0.05)
                 except OSError:
@@ -142,7 +142,7 @@ def test_an_answer_that_drips_is_cut_off(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         found = refusal(context(url, "max_retries = 0, timeout = '300 ms'", tmp_path))
         assert found.message.endswith("does not answer in time, after 1 tries")
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 30
         thread.join(5)
 
 

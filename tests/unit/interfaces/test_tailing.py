@@ -43,7 +43,7 @@ def test_so_often_and_so_many_times() -> None:
     assert answers == [1, 2, 3, 4]
     gaps = [after - before for before, after in zip(table.asked, table.asked[1:], strict=False)]
     assert min(gaps) >= 0.099
-    assert sum(gaps) < 3
+    assert sum(gaps) < 30
 
 
 def test_a_slow_reader_has_no_backlog() -> None:

@@ -33,7 +33,7 @@ def complete(coordinator: CheckpointCoordinator) -> int:
 
 
 def eventually(reached: Callable[[], bool]) -> None:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while not reached():
         assert time.monotonic() < until
         time.sleep(0.002)
@@ -302,12 +302,10 @@ def test_k1_k13_the_thread_triggers_at_its_interval_once_somebody_takes_part_and
 
 
 def test_k1_a_longer_interval_triggers_less_often() -> None:
-    counts = []
-    for interval in (0.02, 0.15):
-        with CheckpointCoordinator(interval, backend=Batches()) as coordinator:
-            time.sleep(0.5)
-            counts.append(coordinator.get_stats().total - 1)
-    assert counts[0] > counts[1] >= 1
+    often = CheckpointCoordinator(0.02, backend=Batches())
+    with often, CheckpointCoordinator(0.3, backend=Batches()) as rarely:
+        eventually(lambda: rarely.get_stats().total >= 3)
+        assert often.get_stats().total > rarely.get_stats().total
 
 
 def test_k13_the_thread_waits_for_a_pending_one_and_gives_it_up_in_time() -> None:
