@@ -227,6 +227,7 @@ CONDITIONS: dict[str, Condition] = _table(
     ("DUPLICATE_KEYS", "23505", "rows of a dimension table have the same key, and the key is declared unique"),
     ("DIMENSION_MISSING", "58030", "the rows of a dimension table cannot be found"),
     ("BAD_RECORD", "22000", "a record cannot be read and the relation asks to fail then"),
+    ("DATA_ERROR", "22000", "an expression met a value that it cannot take"),
     ("LATE_ROW", "22008", "a row came after its window had closed and the job asks to fail then"),
     ("FUNCTION_MISSING", "58000", "the Python code of a function is not there or cannot be loaded"),
     ("FUNCTION_FAILED", "38000", "a function of the user failed on a row"),

@@ -111,3 +111,24 @@ def test_a_check_that_breaks_does_not_hide_the_others(tmp_path: Path, monkeypatc
     findings = check_up(tmp_path)
     assert any(finding.verdict == "fail" and "no such sensor" in finding.message for finding in findings)
     assert any(finding.name == "disk" for finding in findings)
+
+
+@pytest.mark.parametrize("place", ["nope", "self/deep/below"])
+def test_a_state_path_that_cannot_be_made_fails_even_for_the_superuser(place: str) -> None:
+    finding = found(Path("/proc") / place, "state path")
+    assert (finding.verdict, finding.remedy) == ("fail", "name a directory of yours with --state")
+    assert "cannot be made in /proc" in finding.message
+
+
+def test_a_state_path_below_a_file_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    finding = found(tmp_path / "file" / "state", "state path")
+    assert finding.verdict == "fail"
+    assert "not a directory" in finding.message
+
+
+def test_a_state_path_that_is_there_is_tried_and_left_as_it_was(tmp_path: Path) -> None:
+    assert found(tmp_path, "state path").verdict == "ok"
+    assert list(tmp_path.iterdir()) == []
+    finding = found(Path("/proc"), "state path")
+    assert (finding.verdict, "cannot be written to" in finding.message) == ("fail", True)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.catalog.model import ColumnDefinition, SystemTable
+from penstock.sql.reading import SYSTEM_SCHEMA
 from penstock.types import BIGINT, BOOLEAN, DOUBLE, INT, INTERVAL, STRING, TIMESTAMP, SqlType
-
-SCHEMA: Final = "penstock"
 
 _S, _B, _I, _T, _D = STRING, BIGINT, INT, TIMESTAMP, DOUBLE
 
 
 def _table(table: str, /, **columns: SqlType) -> SystemTable:
-    return SystemTable(f"{SCHEMA}.{table}", tuple(ColumnDefinition(column, type_) for column, type_ in columns.items()))
+    return SystemTable(
+        f"{SYSTEM_SCHEMA}.{table}", tuple(ColumnDefinition(column, type_) for column, type_ in columns.items())
+    )
 
 
 # pending_windows lists the starts of the windows that are still open; lateness is the watermark minus the event time.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from operator import index
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from penstock.errors import InvalidArgument
 from penstock.frozen import frozen
 from penstock.runtime.states import JobState
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 Op = Literal["insert", "update", "delete"]
+_LONGEST: Final = 200
 
 
 @frozen
@@ -28,6 +31,27 @@ class Change:
     row: Mapping[str, Any] | None
     batch_id: int | None
     watermark: datetime | None = None
+
+
+def checked_since(view: str, since: object, newest: int) -> int:
+    """The number of a change to go on behind; InvalidArgument where it is none, or one that is not there yet."""
+    try:
+        number = index(since)  # type: ignore[arg-type]  # numbers of numpy are numbers, too
+    except TypeError:
+        number = -1
+    if number < 0 or isinstance(since, bool):
+        raise InvalidArgument(
+            "INVALID_ARGUMENT",
+            f"since is the number of a change of view {view}, zero or more, not {since!r}"[:_LONGEST],
+            hint="the seq of the last change that was seen; leave it out to begin with the whole view",
+        )
+    if number > newest:
+        raise InvalidArgument(
+            "INVALID_ARGUMENT",
+            f"view {view} has no change {number} yet: its newest is {newest}",
+            hint="where the view was made anew or put back to a checkpoint, begin with the whole view: leave since out",
+        )
+    return number
 
 
 @frozen

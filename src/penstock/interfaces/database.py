@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from penstock.errors import InternalError, PenstockError, ResolutionError, UnsupportedError
 from penstock.interfaces.catalog_answers import catalog_answer, columns_table, explain, options_table
-from penstock.interfaces.changes import Change, Job
+from penstock.interfaces.changes import Change, Job, checked_since
+from penstock.interfaces.installation import require
 from penstock.interfaces.job_answers import jobs_table, physical_table, watermark_table
 from penstock.interfaces.live_batches import batch_rows, live_batches
 from penstock.interfaces.result import Result
 from penstock.interfaces.tailing import tail
-from penstock.options import resolve_setting
+from penstock.options import resolve_setting, setting_notice
 from penstock.plan.script import StatementReport, read_script, report_statement
 from penstock.runtime.checkpoints import CheckpointCoordinator
 from penstock.runtime.dimension_report import explain_dimensions
@@ -52,8 +53,12 @@ def connect(path: str | Path = DEFAULT_PATH, **settings: object) -> Database:
     """
     if not str(path):
         raise ResolutionError("INVALID_ARGUMENT", "the path of the database is empty", hint="name a directory")
-    typed = dict(resolve_setting(key, option_value(value)) for key, value in settings.items())
-    return Database(Engine(Path(path), typed))
+    given = {key: option_value(value) for key, value in settings.items()}
+    typed = dict(resolve_setting(key, value) for key, value in given.items())
+    require("duckdb", "pyarrow")  # before anything is made; Spark may be asked for later, or never
+    engine = Engine(Path(path), typed)
+    engine.notices += [notice for key, value in given.items() if (notice := setting_notice(key, value)) is not None]
+    return Database(engine)
 
 
 def option_value(value: object) -> s.OptionValue:
@@ -253,6 +258,8 @@ class Database:
         """
         self._engine.check_open()
         view = self._engine.view_name(name)
+        if since is not None:
+            since = checked_since(view, since, self._engine.home.views.last_seq(view))
         return self._changes(view, since, timeout)
 
     def _changes(self, view: str, since: int | None, timeout: float | None) -> Iterator[Change]:

@@ -152,10 +152,18 @@ def setting_key(key: str, span: Span = _NOWHERE) -> str:
     return _find(key, span).key
 
 
-def setting_notice(key: str) -> str | None:
-    """What to tell the user of a setting that is accepted and changes nothing; None for one of ours."""
+def setting_notice(key: str, value: OptionValue | None = None) -> str | None:
+    """What to tell the user of a setting: that it changes nothing here, or how a number without a unit is taken."""
     spec = _find(key, _NOWHERE)
-    return f"setting {key} changes nothing here: {spec.summary}" if spec.key in _IDLE else None
+    if spec.key in _IDLE:
+        return f"setting {spec.key} changes nothing here: {spec.summary}"
+    # Who writes a key of Flink's knows that it counts milliseconds.
+    if value is None or key.lower() != spec.key or not isinstance(spec.kind, Duration) or not _has_no_unit(value):
+        return None
+    number = value.reveal().strip()
+    if not number.strip("0."):
+        return None
+    return f"{key} = {number} means {number} milliseconds; to say so, or seconds, write '{number} ms' or '{number} s'"
 
 
 def resolve_setting(
@@ -180,7 +188,7 @@ def resolve_setting(
         )
     refuse_foreign_value(key, spec.key, value.reveal(), value_span)
     kind = spec.kind
-    if isinstance(kind, Duration) and (value.kind == "number" or value.reveal().strip().isdigit()):
+    if isinstance(kind, Duration) and _has_no_unit(value):
         # Flink counts a bare number in milliseconds; the streaming guide's own parameter says seconds in its name.
         kind = Duration(unit="s" if key.lower() == _SECONDS else "ms", zero=kind.zero)
     try:
@@ -194,6 +202,10 @@ def resolve_setting(
             span=value_span,
         ) from None
     return spec.key, Secret(str(typed)) if kind.sensitive(typed) else typed
+
+
+def _has_no_unit(value: OptionValue) -> bool:
+    return value.kind == "number" or (value.kind == "text" and value.reveal().strip().isdigit())
 
 
 def _find(key: str, span: Span) -> OptionSpec:

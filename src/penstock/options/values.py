@@ -230,8 +230,10 @@ class Duration(_Plain):
             length = read_duration(value.reveal(), self.unit)
         else:
             length = None
-        if length is None or length < timedelta(0) or (not length and not self.zero):
+        if length is None or length < timedelta(0):
             raise ValueError("a duration such as INTERVAL '5' SECOND, '5 s' or '1 min'")
+        if not length and not self.zero:
+            raise ValueError("a duration longer than zero")
         return length
 
     def write(self, typed: object) -> OptionValue:

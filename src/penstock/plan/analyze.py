@@ -429,7 +429,7 @@ def _set(statement: s.SetSetting, session: Session) -> Analysis:
             hint=f"give it when the database is opened: connect({key} = …)",
             span=statement.key_span,
         )
-    notice = setting_notice(key)
+    notice = setting_notice(statement.key, statement.value)
     return Analysis(session.with_setting(key, value), notices=(notice,) if notice else ())
 
 

@@ -51,6 +51,10 @@ class WindowSpec:
         return f"{self.kind}({', '.join(parts)})"
 
 
+# Spark makes as many rows of each row, and a plan with one part for each.
+MOST_WINDOWS: Final = 10_000
+
+
 def window_spec(call: WindowCall, span: Span | None) -> WindowSpec:
     """The checked value of a window node."""
     kind = call.kind
@@ -83,6 +87,16 @@ def _check(spec: WindowSpec, span: Span | None) -> None:
             "INVALID_WINDOW",
             f"the slide of {spec} is longer than its size, so some rows would be in no window",
             hint="the order is HOP(time, slide, size); swap the two if that is what was meant",
+            span=span,
+        )
+    step_us = spec.slide_us or spec.step_us
+    windows = -(-spec.size_us // step_us) if step_us else 1
+    if windows > MOST_WINDOWS:
+        shorter = "slide" if spec.kind == "HOP" else "step"
+        raise ResolutionError(
+            "INVALID_WINDOW",
+            f"{spec} puts every row into {windows:,} windows, and the most is {MOST_WINDOWS:,}",
+            hint=f"choose a longer {shorter}, or a shorter size; the {shorter} comes first",
             span=span,
         )
 

@@ -9,7 +9,7 @@ from penstock.connectors.registry import source_of
 from penstock.connectors.source import ScanRequest
 from penstock.errors import PenstockError, RuntimeFailure
 from penstock.plan.job_plan import ScanPlan
-from penstock.runtime.run import as_failure
+from penstock.runtime.failures import as_failure
 from penstock.spark.checked_scan import CheckedScan, columns_to_read
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.catalog.changes import Change, PutObject, changes_between
 from penstock.catalog.model import SinkDefinition, SourceDefinition
 from penstock.connectors.file_plan import check_place
+from penstock.connectors.metadata_columns import topic_name
 from penstock.connectors.registry import sink_of, source_of
 from penstock.connectors.source import FollowedSource
 from penstock.errors import NotYetError, PenstockError
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
     from penstock.runtime.home import Home
 
 
-def write_catalog(home: Home, before: Session, after: Session) -> None:
-    """Bring the catalog from one session to the next. What is refused on the way leaves nothing behind."""
+def write_catalog(home: Home, before: Session, after: Session) -> list[str]:
+    """Bring the catalog from one session to the next; what there is to tell of it.
+
+    What is refused on the way leaves nothing behind.
+    """
     changes = changes_between(before.catalog, after.catalog, _setting_texts(before))
     if not changes:
-        return
+        return []
     for change in changes:
         _check(home, change)
     kept = {item.key: item.settings for item in home.catalog.objects()}
@@ -47,6 +51,27 @@ def write_catalog(home: Home, before: Session, after: Session) -> None:
             ]
         )
         raise
+    return [
+        notice
+        for change in changes
+        if isinstance(change, PutObject) and (notice := _fewer_partitions(home, change.definition)) is not None
+    ]
+
+
+def _fewer_partitions(home: Home, definition: Definition) -> str | None:
+    """A topic that is there keeps its partitions: rows are in them."""
+    if not isinstance(definition, SourceDefinition | SinkDefinition) or definition.options.connector != "topic":
+        return None
+    asked = definition.options.values.get("partitions")
+    if "partitions" not in definition.options.given or not isinstance(asked, int):
+        return None
+    topic = home.topics.open(topic_name(definition))
+    if topic.layout.partitions <= asked:
+        return None
+    return (
+        f"topic {topic.name} has {topic.layout.partitions} partitions and keeps them, "
+        f"though {definition.name} asks for {asked}"
+    )
 
 
 def prepare(home: Home, definition: Definition) -> None:

@@ -29,6 +29,7 @@ from penstock.errors import NotYetError, PenstockError, ResolutionError, Runtime
 from penstock.runtime.catalog_writes import prepare, write_catalog
 from penstock.runtime.dimension_refresh import Refresher
 from penstock.runtime.dimensions import Dimensions
+from penstock.runtime.failures import kept_failure, kept_text
 from penstock.runtime.functions import MISSING, Functions
 from penstock.runtime.home import Home
 from penstock.runtime.job import Job
@@ -222,7 +223,7 @@ class Engine:
         if state in ("paused", "stopped", "failed") and not waits:
             job.state = JobState(state)
             if state == "failed":
-                job.error = RuntimeFailure("JOB_FAILED", str(facts.get("error") or "it failed before"))
+                job.error = kept_failure(facts.get("error"))
         else:
             self._supervisor.start_soon(job)
 
@@ -235,7 +236,7 @@ class Engine:
 
     def put_catalog(self, session: Session) -> None:
         """Make a session that a statement led to the one in force, on disk first."""
-        write_catalog(self.home, self.session, session)
+        self.notices += write_catalog(self.home, self.session, session)
         self.session = session
 
     def drop(self, session: Session) -> None:
@@ -364,7 +365,7 @@ class Engine:
     def _job_changed(self, job: Job, before: JobState, after: JobState, reason: str) -> None:
         """Keep every change of state, so that the next opening goes on from it."""
         views = self.home.views
-        error = f"[{job.error.condition}] {job.error.message}" if job.error is not None else None
+        error = kept_text(job.error)
         views.add_transition(JobTransition(job.name, self.clock.now_us(), before.value, after.value, reason))
         views.save_job(job.name, state=after.value, error=error, restarts=job.restarts, started_at_us=job.started_at_us)
 

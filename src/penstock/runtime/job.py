@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clock import now_us
 from penstock.errors import InternalError, JobFailed, PenstockError, RuntimeFailure
-from penstock.runtime.run import Run, as_failure
+from penstock.runtime.failures import as_failure
+from penstock.runtime.run import Run
 from penstock.runtime.runs import nudge_file
 from penstock.runtime.states import JobState, check_transition
 from penstock.spark.offset_log import committed_batches
@@ -101,7 +102,7 @@ class Job:
                     self.last = None
                 run.start()
             except Exception as error:
-                failure = as_failure(self.name, error)
+                failure = as_failure(f"job {self.name}", error)
                 self.move(JobState.FAILED, failure.message, failure)
                 if failure is error:
                     raise
@@ -207,7 +208,7 @@ class Job:
             raise InternalError(f"job {self.name} has failed without an error")
         return JobFailed(
             self.name,
-            f"job {self.name} has failed: [{error.condition}] {error.message}",
+            f"job {self.name} has failed: [{error.condition}] {error.message.removeprefix(f'job {self.name}: ')}",
             hint=error.hint,
             detail=error.detail,
         )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from penstock.errors import PenstockError
 from penstock.options import resolve_view_options
 from penstock.plan.job_plan import BATCH_VIEW, plan_job
+from penstock.runtime.failures import as_failure
 from penstock.runtime.job_spec import JobSpec
 from penstock.runtime.job_statements import sources_of
-from penstock.runtime.run import as_failure
 from penstock.runtime.runs import scans_of
 from penstock.spark.core_frame import core_frame
 from penstock.sql.statements import Name
@@ -54,5 +54,5 @@ def physical_plan(engine: Engine, logical: LogicalPlan) -> str:
     except PenstockError:
         raise
     except Exception as error:
-        raise as_failure("explain", error) from error
+        raise as_failure("EXPLAIN PHYSICAL", error) from error
     return text.getvalue()

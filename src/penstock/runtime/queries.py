@@ -17,7 +17,7 @@ from penstock.errors import PenstockError, RuntimeFailure
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.store_text import store_sql
 from penstock.runtime.bounded import bounded_frame
-from penstock.runtime.run import as_failure
+from penstock.runtime.failures import as_failure
 from penstock.spark.dimension_frames import version_frame
 from penstock.stores.views import Answer
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     AsOf = dict[str, tuple[int | None, int | None]]
 
-_WHAT = "a query that ends"
+_WHAT = "the query"
 
 
 def answer(engine: Engine, plan: LogicalPlan, span: Span | None = None) -> Answer:
@@ -42,7 +42,11 @@ def answer(engine: Engine, plan: LogicalPlan, span: Span | None = None) -> Answe
     if all(scan.kind in ("materialized view", "system table", "dimension") for scan in scans):
         text = store_sql(plan, _view_types(engine))
         if text is not None:
-            return engine.home.views.read(text, _given_relations(engine, plan))
+            given = _given_relations(engine, plan)
+            try:
+                return engine.home.views.read(text, given)
+            except RuntimeFailure as error:
+                raise as_failure(_WHAT, error) from error
     return spark_answer(engine, plan)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import FollowedSource
-from penstock.errors import CONDITIONS, PenstockError, RuntimeFailure
+from penstock.errors import PenstockError
 from penstock.runtime.batches import BatchCallback
+from penstock.runtime.failures import as_failure
 from penstock.runtime.rereads import Rereads
 from penstock.spark.core_frame import core_frame
-from penstock.spark.function_call import FAILED
 from penstock.spark.watermark_calls import QueryHandle
 from penstock.stores.arrow_types import arrow_type
 
@@ -38,10 +37,6 @@ if TYPE_CHECKING:
 
 _STOP_SECONDS: Final = 120.0
 _LEAVE_SECONDS: Final = 2.0
-_FUNCTION: Final = re.compile(rf"\[{FAILED}\] (function .*)")  # what a worker says when a function of the user fails
-_OWN_ERROR: Final = re.compile(
-    r"penstock\.errors\.\w+: \[(?P<condition>[A-Z_]+)\] (?P<message>.+?)(?:; hint: (?P<hint>.+))?$", re.MULTILINE
-)
 
 
 class Run:
@@ -103,7 +98,7 @@ class Run:
         except PenstockError:
             raise
         except Exception as error:
-            raise as_failure(self.spec.name, error) from error
+            raise as_failure(f"job {self.spec.name}", error) from error
         self._handle = QueryHandle(self._query)
         self.callback.use(self._handle)
         threading.Thread(target=self._watch, name=f"penstock-job-{self.spec.name}", daemon=True).start()
@@ -123,7 +118,7 @@ class Run:
         error = self.callback.error
         if error is None and self._query is not None:
             error = self._query.exception()
-        return as_failure(self.spec.name, error) if error is not None else None
+        return as_failure(f"job {self.spec.name}", error) if error is not None else None
 
     @property
     def cause(self) -> BaseException | None:
@@ -200,30 +195,3 @@ class Run:
     @property
     def scans(self) -> Sequence[CheckedScan]:
         return self._scans
-
-
-def as_failure(job: str, error: BaseException) -> PenstockError:
-    """An error of ours as it is; one of Spark's or the system's as ours."""
-    if isinstance(error, PenstockError):
-        return error
-    if isinstance(error, OSError) and error.errno == 28:
-        return RuntimeFailure("STORAGE_FULL", f"job {job}: no space left to write to", hint="free some space")
-    text = str(error).strip()
-    function = _FUNCTION.search(text)
-    if function is not None:
-        return RuntimeFailure(
-            "FUNCTION_FAILED",
-            function[1],
-            hint="mend the function, or create it WITH (on_error = 'null') to go on with NULL for such rows",
-            detail=text,
-        )
-    own = _OWN_ERROR.search(text)
-    if own is not None and own["condition"] in CONDITIONS:  # one of ours, raised in a process of Spark's
-        return RuntimeFailure(own["condition"], own["message"], hint=own["hint"], detail=text)
-    first = text.splitlines()[0] if text else type(error).__name__
-    return RuntimeFailure(
-        "SPARK_FAILED",
-        f"job {job}: {first[:400]}",
-        hint="the log of Spark is in logs/ of the state directory",
-        detail=text or None,
-    )

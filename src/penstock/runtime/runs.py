@@ -11,8 +11,9 @@ from penstock.errors import PenstockError, RuntimeFailure
 from penstock.plan.fingerprint import describe_difference
 from penstock.plan.job_plan import BATCH_VIEW, KEEP_COLUMN
 from penstock.runtime.event_time import EventTimeTracker, ScanTime
+from penstock.runtime.failures import as_failure
 from penstock.runtime.job_spec import idle_timeout_us
-from penstock.runtime.run import Run, as_failure
+from penstock.runtime.run import Run
 from penstock.spark.checked_scan import CheckedScan, columns_to_read
 from penstock.spark.core_frame import core_frame
 from penstock.spark.offset_log import check_checkpoint
@@ -195,7 +196,7 @@ def _found_types(
     except PenstockError:
         raise
     except Exception as error:
-        raise as_failure(spec.name, error) from error
+        raise as_failure(f"job {spec.name}", error) from error
 
 
 def _view_spec(spec: JobSpec, found: dict[str, SqlType]) -> ViewSpec:

@@ -54,6 +54,9 @@ class WatermarkTracker:
             raise InvalidArgument(
                 "INVALID_ARGUMENT", "max_out_of_orderness_ms is negative", hint="give a delay of zero or more"
             )
+        if partitions is not None and partitions < 1:
+            raise InvalidArgument("INVALID_ARGUMENT", f"partitions is a number from 1 on, not {partitions!r}")
+        self._partitions = partitions
         self._clock = clock or SystemClock()
         self._column = timestamp_column
         idle_us = idle_timeout_ms * _US if idle_timeout_ms else None
@@ -64,6 +67,7 @@ class WatermarkTracker:
 
     def observe(self, event_time: Time | None, partition_id: int = 0) -> None:
         """Take in the time of one row; None is passed over. The watermark moves at the next `advance`."""
+        self._check(partition_id)
         largest = None if event_time is None else _us(event_time)
         self._tracker.observe(_SCAN, {partition_id: largest}, {partition_id: 1}, now_us=self._clock.now_us())
 
@@ -82,6 +86,7 @@ class WatermarkTracker:
 
         The times are those of `timestamp_column`, or of the only timestamp column, of an Arrow batch.
         """
+        self._check(partition_id)
         largest, rows = self._largest(batch)
         self._tracker.observe(_SCAN, {partition_id: largest}, {partition_id: rows}, now_us=self._clock.now_us())
         self.advance()
@@ -132,6 +137,17 @@ class WatermarkTracker:
         due = sorted(timer for timer in self._timers if self.should_trigger_window(timer[0]))
         self._timers.difference_update(due)
         return [(key, time_ms) for time_ms, key in due]
+
+    def _check(self, partition_id: object) -> None:
+        """A partition that there is none of would hold the watermark back for ever, or be waited for in vain."""
+        whole = isinstance(partition_id, int) and not isinstance(partition_id, bool) and partition_id >= 0
+        if not whole or (self._partitions is not None and partition_id >= self._partitions):  # type: ignore[operator]
+            upto = "" if self._partitions is None else f" to {self._partitions - 1}"
+            raise InvalidArgument(
+                "INVALID_ARGUMENT",
+                f"there is no partition {partition_id!r}",
+                hint=f"partitions are numbered from 0{upto or ' on'}",
+            )
 
     def _largest(self, batch: Any) -> tuple[int | None, int]:
         """The largest time of a batch, and the number of its rows."""

@@ -182,7 +182,9 @@ def _start(settings: SparkSettings) -> _Running:
             from pyspark import SparkConf
         except ImportError as error:
             raise RuntimeFailure(
-                "SPARK_FAILED", "the package pyspark is not installed", hint="pip install 'pyspark>=4.2,<4.4'"
+                "INSTALLATION_UNUSABLE",
+                "the package pyspark is not installed, or not all of it",
+                hint=f"{sys.executable} -m pip install 'pyspark>=4.2,<4.4'",
             ) from error
         conf = SparkConf(loadDefaults=False).setAll(list(spark_options(settings).items()))
         with _environment(java.home):

@@ -16,7 +16,7 @@ from sqlglot.errors import ParseError
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from penstock.errors import NotYetError, PenstockError, ScriptError, Span
+from penstock.errors import NotYetError, PenstockError, ResolutionError, ScriptError, Span
 from penstock.sql.spans import token_span
 from penstock.sql.statements import Name
 from penstock.sql.tokens import RESERVED, SOFT, WORDS
@@ -24,6 +24,7 @@ from penstock.sql.tokens import RESERVED, SOFT, WORDS
 R = TypeVar("R")
 
 NAME_TOKENS: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER, *SOFT.values()} - set(RESERVED.values()))
+SYSTEM_SCHEMA: Final = "penstock"  # what system tables are named under
 WORD_TOKENS: Final = frozenset({TokenType.VAR, *WORDS.values()})
 
 # sqlglot's complaints that say what was expected; whatever is not here becomes "unexpected …".
@@ -204,6 +205,14 @@ class Reader(Parser):
             self.fail(what, _reserved_hint(token))
         self._advance()
         if self._curr.token_type == TokenType.DOT:
+            if token.text.lower() == SYSTEM_SCHEMA:
+                self.refuse(
+                    ResolutionError,
+                    "WRONG_OBJECT_KIND",
+                    f"what is named {SYSTEM_SCHEMA}.… is a system table, and can only be read",
+                    f"SELECT reads it and DESCRIBE shows its columns; your own names have no {SYSTEM_SCHEMA}. in front",
+                    token,
+                )
             self.not_yet(
                 "names with a catalog or database in front are not there yet",
                 "there is one catalog; use the last part of the name alone",

@@ -30,7 +30,7 @@ from penstock.options.registry import unregister_connector
 from penstock.options.schema import OptionSpec
 from penstock.options.values import Integer, Text
 from penstock.runtime.backoff import transient
-from penstock.runtime.run import as_failure
+from penstock.runtime.failures import as_failure
 from tests.unit.connectors.declared import request, source
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -292,7 +292,7 @@ def test_errors_name_the_connector_and_say_whether_they_pass(error: Exception, c
     assert transient(raised.value) is passes
     # As it arrives from Spark's process, behind a trace.
     arrived = RuntimeError(f"[PYTHON_ERROR] Traceback:\n  File x\npenstock.errors.RuntimeFailure: {raised.value}\n")
-    failure = as_failure("j", arrived)
+    failure = as_failure("job j", arrived)
     assert (failure.condition, failure.message, failure.hint) == (
         condition,
         raised.value.message,

@@ -59,3 +59,16 @@ def test_a_damaged_topic_is_told_and_can_be_dropped(tmp_path: Path) -> None:
         assert db.append("u", [{"x": 1}])[0].count == 1
         db.execute("DROP STREAM t; CREATE STREAM t (x STRING)")
         assert db.append("t", [{"x": "new"}])[0].first_offset == 0
+
+
+def test_a_topic_keeps_its_partitions_and_says_so(tmp_path: Path) -> None:
+    with penstock.connect(tmp_path / "home") as db:
+        db.execute("CREATE STREAM wide (x INT) WITH (topic = 'shared', partitions = 4)")
+        db.execute("CREATE STREAM silent (x INT) WITH (topic = 'shared'); CREATE STREAM own (x INT)")
+        assert db.notices() == []
+        db.execute("CREATE STREAM narrow (x INT) WITH (topic = 'shared', partitions = 2)")
+        assert db.notices() == ["topic shared has 4 partitions and keeps them, though narrow asks for 2"]
+        assert db.append("narrow", [{"x": 1}], partition=3)[0].partition == 3
+        db.execute("CREATE STREAM wider (x INT) WITH (topic = 'shared', partitions = 6)")
+        assert db.notices() == []
+        assert db.append("wide", [{"x": 1}], partition=5)[0].partition == 5

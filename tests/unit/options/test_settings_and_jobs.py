@@ -14,6 +14,7 @@ from penstock.options import (
     resolve_setting,
     resolve_view_options,
     setting_key,
+    setting_notice,
 )
 from penstock.sql.statements import Name
 from tests.unit.options.written import interval, options, value
@@ -76,6 +77,31 @@ def test_h9_m10_values_that_no_setting_takes(key: str, written: object) -> None:
     with pytest.raises(OptionError) as caught:
         resolve_setting(key, value(written), KEY, VALUE)
     assert (caught.value.condition, caught.value.span) == ("INVALID_SETTING", VALUE)
+
+
+@pytest.mark.parametrize("key", ["checkpoint_interval", "max_future_drift", "changelog_retention"])
+@pytest.mark.parametrize("written", ["0 s", 0, interval(0)])
+def test_a_duration_of_nothing_is_told_to_be_longer(key: str, written: object) -> None:
+    with pytest.raises(OptionError, match="must be a duration longer than zero"):
+        resolve_setting(key, value(written), KEY, VALUE)
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "told"),
+    [
+        ("idle_timeout", 5, "idle_timeout = 5 means 5 milliseconds"),
+        ("idle_timeout", "5", "idle_timeout = 5 means 5 milliseconds"),
+        ("idle_timeout", "5 s", None),
+        ("idle_timeout", interval(5_000_000), None),
+        ("idle_timeout", 0, None),
+        ("table.exec.source.idle-timeout", 5000, None),  # in Flink a bare number counts milliseconds
+        ("checkpoint_interval_seconds", 5, None),
+        ("max_parallelism", 5, None),
+    ],
+)
+def test_a_number_without_a_unit_is_taken_with_a_notice(key: str, written: object, told: str | None) -> None:
+    notice = setting_notice(key, value(written))
+    assert notice is None if told is None else str(notice).startswith(told)
 
 
 def test_reset_finds_the_same_setting() -> None:

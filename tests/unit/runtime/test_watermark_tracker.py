@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -215,3 +215,23 @@ def test_u2_a_batch_of_ten_thousand_rows_takes_less_than_a_millisecond() -> None
         spent.append(time.perf_counter() - before)
     assert tracker.current_watermark == int(start.timestamp() * 1000) + 9_999 - 1000
     assert min(spent) < 0.001
+
+
+@pytest.mark.parametrize("partition", [2, 7, -1, True, 1.0, "0", None])
+def test_a_partition_that_there_is_none_of_is_refused(partition: Any) -> None:
+    tracker = WatermarkTracker(partitions=2)
+    refusal = r"there is no partition .*partitions are numbered from 0 to 1"
+    with pytest.raises(ValueError, match=refusal):
+        tracker.update_watermark([1], partition)
+    with pytest.raises(ValueError, match=refusal):
+        tracker.observe(1, partition)
+    tracker.update_watermark([5000], 0)
+    assert tracker.update_watermark([4000], 1) == 4000
+
+
+def test_partitions_are_counted_from_one_and_unknown_ones_from_zero() -> None:
+    with pytest.raises(ValueError, match="partitions is a number from 1 on, not 0"):
+        WatermarkTracker(partitions=0)
+    with pytest.raises(ValueError, match="there is no partition -1"):
+        WatermarkTracker().update_watermark([1], -1)
+    assert WatermarkTracker().update_watermark([5000], 7) == 5000

@@ -116,16 +116,19 @@ def _jars() -> Iterator[Finding]:
 def _state(path: Path) -> Iterator[Finding]:
     if not path.exists():
         parent = _nearest(path)
-        if os.access(parent, os.W_OK | os.X_OK):
+        problem = _cannot_be_written(parent)
+        if problem is None:
             yield Finding("state path", "ok", f"{path} is made at the first run")
         else:
             remedy = "name a directory of yours with --state"
-            yield Finding("state path", "fail", f"{path} cannot be made in {parent}", remedy)
+            yield Finding("state path", "fail", f"{path} cannot be made in {parent}: {problem}", remedy)
         return
+    problem = _cannot_be_written(path) if path.is_dir() else None
     if not path.is_dir():
         yield Finding("state path", "fail", f"{path} is not a directory", "name another one with --state")
-    elif not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        yield Finding("state path", "fail", f"{path} cannot be written to", f"sudo chown -R $(id -un) {path}")
+    elif problem is not None or not os.access(path, os.R_OK | os.X_OK):
+        message = f"{path} cannot be written to: {problem or 'permission denied'}"
+        yield Finding("state path", "fail", message, f"sudo chown -R $(id -un) {path}, or name another with --state")
     else:
         pid = _owner(path)
         if pid is None:
@@ -133,6 +136,18 @@ def _state(path: Path) -> Iterator[Finding]:
         else:
             remedy = f"end process {pid}, or name another directory with --state"
             yield Finding("state path", "warn", f"{path} is in use by process {pid}", remedy)
+
+
+def _cannot_be_written(directory: Path) -> str | None:
+    """Why nothing can be made in a directory; None where it can. Tried, as rights do not tell: not of a full disk or
+    one that is read-only, not of /proc, and of nothing to the superuser.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=".penstock-doctor-", dir=directory) as made:
+            (Path(made) / "written").write_bytes(b"penstock")
+    except OSError as error:
+        return (error.strerror or type(error).__name__).lower()
+    return None
 
 
 def _owner(path: Path) -> str | None:

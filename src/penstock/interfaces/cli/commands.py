@@ -21,6 +21,7 @@ from penstock.interfaces.cli.options import Group, Invocation, debug_option
 from penstock.interfaces.cli.run import run
 from penstock.interfaces.cli.sql import sql
 from penstock.interfaces.cli.version import version
+from penstock.interfaces.installation import missing_package
 
 # What writing to a stream can fail with. Files are read and written where their names are known, so an error that
 # comes as far as this group is about the standard output.
@@ -77,12 +78,12 @@ def run_commands(arguments: Sequence[str] | None) -> int:
 
 
 def _unexpected(error: Exception, *, debug: bool) -> int:
-    """An output that cannot be written is nobody's bug; anything else here is ours."""
+    """An output that cannot be written and a package that is missing are nobody's bug; anything else here is ours."""
     if isinstance(error, OSError) and error.errno in _WRITING:
         # The standard error may be the same full disk: then there is nobody left to tell.
         with contextlib.suppress(OSError):
             complain(f"cannot write the output: {(error.strerror or type(error).__name__).lower()}")
         return 1
-    bug = InternalError(f"an unexpected {type(error).__name__}")
-    print_error(bug, trace_of=error if debug else None)
+    missing = missing_package(error) if isinstance(error, ImportError) else None
+    print_error(missing or InternalError(f"an unexpected {type(error).__name__}"), trace_of=error if debug else None)
     return 1

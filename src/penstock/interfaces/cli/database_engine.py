@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.interfaces.cli.script_run import PATIENT
 from penstock.interfaces.database import Database
+from penstock.interfaces.installation import require
 from penstock.plan.script import report_statement
 from penstock.runtime.engine import Engine
 
@@ -26,6 +27,7 @@ class DatabaseEngine:
     """Fits a database to the port of the command line."""
 
     def __init__(self, state: Path) -> None:
+        require("duckdb", "pyarrow")
         self._engine = Engine(state, {})
         self._database = Database(self._engine)
         self._told: frozenset[str] = frozenset()

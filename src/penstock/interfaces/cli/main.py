@@ -41,6 +41,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return run_commands(arguments)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        return _missing(error)
+
+
+def _missing(error: ModuleNotFoundError) -> int:
+    """A package without which there is no command line at all, so that it is said in plain text."""
+    from penstock.interfaces.installation import missing_package
+
+    found = missing_package(error)
+    if found is None:
+        raise error
+    sys.stderr.write(f"error[{found.condition}]: {found.message}\n  hint: {found.hint}\n")
+    return 1
 
 
 def _give_up_what_cannot_be_written() -> None:

@@ -15,7 +15,7 @@ from penstock.sql.dialects import ksqldb
 from penstock.sql.grammar.drop_alter import object_kind
 from penstock.sql.grammar.insert import statement_set
 from penstock.sql.parser import PenstockParser
-from penstock.sql.reading import NAME_TOKENS
+from penstock.sql.reading import NAME_TOKENS, SYSTEM_SCHEMA
 from penstock.sql.statements import (
     Describe,
     Explain,
@@ -87,7 +87,7 @@ def describe(p: PenstockParser) -> Describe:
 def relation_name(p: PenstockParser) -> Name:
     """A name, or the dotted name of a system table."""
     first = p.current
-    if first.text.lower() == "penstock" and first.token_type == T.VAR and p.following.token_type == T.DOT:
+    if first.text.lower() == SYSTEM_SCHEMA and first.token_type == T.VAR and p.following.token_type == T.DOT:
         p.step(2)
         name = p.name("the name of a system table")
         return Name(f"{first.text}.{name.text}", False, p.since(first))

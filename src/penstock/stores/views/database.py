@@ -164,7 +164,7 @@ class ViewDatabase:
             return RuntimeFailure("DATABASE_CLOSED", "the database has been closed", hint="connect again")
         data = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
         if isinstance(error, data):
-            return RuntimeFailure("INVALID_ARGUMENT", text, hint="cast to a wider type, or leave such values out")
+            return RuntimeFailure("DATA_ERROR", text, hint=_mend(text))
         if isinstance(error, duckdb.OutOfMemoryException):
             return RuntimeFailure("STORAGE_FULL", f"the view store ran out of memory: {text}", hint="ask for less")
         if isinstance(error, duckdb.IOException | duckdb.FatalException | duckdb.SerializationException):
@@ -177,6 +177,15 @@ def first_line(error: Exception) -> str:
     line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     line = re.sub(r"^[A-Za-z ]+ Error: ", "", line).rstrip("!. ")
     return line[:1].lower() + line[1:]
+
+
+def _mend(text: str) -> str:
+    """What to do about a value that an expression cannot take."""
+    if "division by zero" in text:
+        return "TRY_DIVIDE gives NULL for such rows; or leave them out with WHERE"
+    if "overflow" in text:
+        return "CAST to a wider type such as DECIMAL(38, 0) before computing; or leave such rows out with WHERE"
+    return "TRY_CAST gives NULL for such values; or leave them out with WHERE"
 
 
 def run_with(connection: duckdb.DuckDBPyConnection, text: str, name: str, table: pa.Table) -> None:

@@ -182,7 +182,7 @@ def test_a_sum_that_no_longer_fits_is_an_error_and_changes_nothing(store: ViewSt
     store.commit(commit("v", 0, rows))
     with pytest.raises(PenstockError) as refused:
         store.commit(commit("v", 1, rows))
-    assert refused.value.condition == "INVALID_ARGUMENT"
+    assert refused.value.condition == "DATA_ERROR"
     assert shown(store, "v") == [(2**62,)]
 
 

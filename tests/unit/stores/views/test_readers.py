@@ -129,7 +129,7 @@ def test_a_query_that_fails_leaves_the_store_in_order(store: ViewStore) -> None:
     for _ in range(3):
         with pytest.raises(PenstockError) as refused:
             store.read('SELECT CAST("k" AS BIGINT) FROM "v", "r"', {"r": pa.table({"y": [1]})})
-        assert refused.value.condition == "INVALID_ARGUMENT"
+        assert refused.value.condition == "DATA_ERROR"
         assert "word" in refused.value.message
     assert shown(store, "v") == [("word", 1.0, 2)]
 

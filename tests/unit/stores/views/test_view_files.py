@@ -116,7 +116,7 @@ def test_a_closed_store_says_so() -> None:
         (duckdb.OutOfMemoryException("Out of Memory Error: could not allocate"), "STORAGE_FULL"),
         (duckdb.IOException("IO Error: Corrupt database file: computed checksum"), "STATE_PATH_UNUSABLE"),
         (duckdb.FatalException("FATAL Error: database has been invalidated"), "STATE_PATH_UNUSABLE"),
-        (duckdb.ConversionException("Conversion Error: Could not convert"), "INVALID_ARGUMENT"),
+        (duckdb.ConversionException("Conversion Error: Could not convert"), "DATA_ERROR"),
         (duckdb.BinderException("Binder Error: no such column"), "INTERNAL_ERROR"),
     ],
 )

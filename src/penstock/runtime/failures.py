@@ -1,0 +1,122 @@
+"""What Spark, the system or a worker said when something broke, as an error of ours.
+
+A value that an expression cannot take (text that is no number, a sum that does not fit, an index outside an array) is
+DATA_ERROR wherever it is met: in a job, in a query that ends, in Spark or in the view store. Spark marks such errors
+with an SQLSTATE of class 22, and ends them with advice for its own users, which gives way to ours.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from penstock.errors import CONDITIONS, PenstockError, RuntimeFailure
+from penstock.spark.function_call import FAILED
+
+_FUNCTION: Final = re.compile(rf"\[{FAILED}\] (function .*)")  # what a worker says when a function of the user fails
+_OWN_ERROR: Final = re.compile(
+    r"penstock\.errors\.\w+: \[(?P<condition>[A-Z_]+)\] (?P<message>.+?)(?:; hint: (?P<hint>.+))?$", re.MULTILINE
+)
+# Spark's own words around an error that happened in a task, a batch or a write.
+_AROUND: Final = r"(?!STREAM_FAILED|FOREACH_BATCH_|TASK_WRITE_FAILED|FAILED_|PYTHON_)"
+_DATA: Final = re.compile(
+    rf"\[{_AROUND}(?P<kind>[A-Z][A-Z0-9_.]+)\] (?P<text>(?:(?!SQLSTATE: ).)*?)\s*SQLSTATE: 22\w{{3}}(?P<place>.*)",
+    re.DOTALL,
+)
+_ADVICE: Final = re.compile(
+    r"\s*(?:\bUse (?:the SQL function )?[`'\"]|\bIf necessary|\bCorrect the value|\bTo (?:return|tolerate) ).*",
+    re.DOTALL,
+)
+_INSTEAD: Final = re.compile(r"[`'\"](try_\w+|get)(?:\(\))?[`'\"]", re.IGNORECASE)
+_MARKED: Final = re.compile(r"^== SQL[^\n]*==\n(?P<line>[^\n]*)\n(?P<marks> *\^+)", re.MULTILINE)
+_KEPT: Final = re.compile(r"\[(?P<condition>[A-Z_]+)\] (?P<message>.+)", re.DOTALL)
+_LONGEST: Final = 400
+_LONGEST_EXPRESSION: Final = 120
+
+
+def as_failure(where: str, error: BaseException) -> PenstockError:
+    """An error of ours as it is; one of Spark's or the system's as ours, named after `where` ("job minutes")."""
+    if isinstance(error, PenstockError):
+        return _placed(where, error)
+    if isinstance(error, OSError) and error.errno == 28:
+        return RuntimeFailure("STORAGE_FULL", f"{where}: no space left to write to", hint="free some space")
+    text = str(error).strip()
+    function = _FUNCTION.search(text)
+    if function is not None:
+        return RuntimeFailure(
+            "FUNCTION_FAILED",
+            function[1],
+            hint="mend the function, or create it WITH (on_error = 'null') to go on with NULL for such rows",
+            detail=text,
+        )
+    own = _OWN_ERROR.search(text)
+    if own is not None and own["condition"] in CONDITIONS:  # one of ours, raised in a process of Spark's
+        return RuntimeFailure(own["condition"], own["message"], hint=own["hint"], detail=text)
+    data = _data_error(where, text)
+    if data is not None:
+        return data
+    first = text.splitlines()[0] if text else type(error).__name__
+    return RuntimeFailure(
+        "SPARK_FAILED",
+        f"{where}: {first[:_LONGEST]}",
+        hint="the log of Spark is in logs/ of the state directory",
+        detail=text or None,
+    )
+
+
+def kept_text(error: PenstockError | None) -> str | None:
+    """An error of a job as its facts keep it and `penstock.jobs` shows it."""
+    return None if error is None else f"[{error.condition}] {error.message}"
+
+
+def kept_failure(text: str | None) -> RuntimeFailure:
+    """The error of a job that failed before this process began."""
+    found = _KEPT.fullmatch(text or "")
+    if found is None or found["condition"] not in CONDITIONS:
+        return RuntimeFailure("JOB_FAILED", text or "it failed before")
+    return RuntimeFailure(found["condition"], found["message"])
+
+
+def _placed(where: str, error: PenstockError) -> PenstockError:
+    """The view store does not know for whom it computes."""
+    if error.condition != "DATA_ERROR" or error.message.startswith(f"{where}: "):
+        return error
+    return RuntimeFailure(
+        "DATA_ERROR", f"{where}: {error.message}", hint=error.hint, detail=error.detail, span=error.span
+    )
+
+
+def _data_error(where: str, text: str) -> RuntimeFailure | None:
+    found = _DATA.search(text)
+    if found is None:
+        return None
+    told = " ".join(_ADVICE.sub("", found["text"]).split()).rstrip(".")
+    told = told[:1].lower() + told[1:]
+    marked = _expression(found["place"])
+    return RuntimeFailure(
+        "DATA_ERROR",
+        f"{where}: {told[:_LONGEST]}{f' (in {marked})' if marked else ''}",
+        hint=_hint(found["kind"], found["text"]),
+        detail=text,
+    )
+
+
+def _expression(place: str) -> str | None:
+    """The expression that Spark marks in its text of the query, without its quotes."""
+    found = _MARKED.search(place)
+    if found is None:
+        return None
+    start = len(found["marks"]) - len(found["marks"].lstrip())
+    text = found["line"][start : len(found["marks"])].replace("`", "").strip()
+    return text if len(text) <= _LONGEST_EXPRESSION else f"{text[:_LONGEST_EXPRESSION]}…"
+
+
+def _hint(kind: str, text: str) -> str:
+    instead = _INSTEAD.search(text)
+    if instead is not None:
+        return f"{instead[1].upper()} gives NULL for such values; or leave them out with WHERE"
+    if "ZERO" in kind:
+        return "divide by NULLIF(…, 0), which gives NULL for such rows; or leave them out with WHERE"
+    if "OVERFLOW" in kind or "OUT_OF_RANGE" in kind:
+        return "CAST to a wider type such as DECIMAL(38, 0) before computing; or leave such rows out with WHERE"
+    return "leave such rows out with WHERE, or put another value in their place with CASE"

@@ -1,0 +1,35 @@
+"""Where a subscription may begin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import penstock
+from penstock.errors import InvalidArgument, PenstockError
+from penstock.interfaces.changes import checked_since
+
+
+@pytest.mark.parametrize(("since", "number"), [(0, 0), (6, 6), (True - 1, 0)])
+def test_a_number_up_to_the_newest_is_taken(since: object, number: int) -> None:
+    assert checked_since("v", since, 6) == number
+
+
+@pytest.mark.parametrize("since", ["x", "3", 1.0, -1, True, object(), b"1", [1]])
+def test_what_is_no_number_of_a_change_is_refused(since: object) -> None:
+    with pytest.raises(InvalidArgument, match="number of a change of view v, zero or more") as refused:
+        checked_since("v", since, 6)
+    assert refused.value.condition == "INVALID_ARGUMENT"
+    assert isinstance(refused.value, ValueError)
+
+
+def test_a_change_that_is_not_there_yet_is_refused_not_waited_for() -> None:
+    with pytest.raises(PenstockError, match="view v has no change 7 yet: its newest is 6") as refused:
+        checked_since("v", 7, 6)
+    assert "begin with the whole view" in str(refused.value.hint)
+
+
+def test_a_setting_without_a_unit_is_told(tmp_path: Path) -> None:
+    with penstock.connect(tmp_path, idle_timeout=5, max_future_drift="1 day", checkpoint_interval_seconds=5) as db:
+        assert db.notices() == ["idle_timeout = 5 means 5 milliseconds; to say so, or seconds, write '5 ms' or '5 s'"]

@@ -1,0 +1,123 @@
+"""What Spark says when something breaks, in our words."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import JobFailed, RuntimeFailure
+from penstock.runtime.backoff import transient
+from penstock.runtime.failures import as_failure, kept_failure, kept_text
+
+CAST = (
+    '[CAST_INVALID_INPUT] The value \'a\' of the type "STRING" cannot be cast to "INT" because it is malformed. '
+    "Correct the value as per the syntax, or change its target type. Use `try_cast` to tolerate malformed input and "
+    "return NULL instead. SQLSTATE: 22018"
+)
+PLACE = "\n== SQL (line 1, position 8) ==\nSELECT CAST(`k` AS INT) AS `x` FROM `s`\n       ^^^^^^^^^^^^^^^^\n"
+ANSI = 'If necessary set "spark.sql.ansi.enabled" to "false" to bypass this error. SQLSTATE:'
+
+
+@pytest.mark.parametrize(
+    ("said", "told", "hint"),
+    [
+        (
+            CAST + PLACE,
+            'the value \'a\' of the type "STRING" cannot be cast to "INT" because it is malformed (in CAST(k AS INT))',
+            "TRY_CAST gives NULL",
+        ),
+        (
+            (
+                "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] "
+                f"An error occurred in the user provided function. Reason: {CAST}{PLACE} SQLSTATE: 39000 SQLSTATE: XXKST"
+            ),
+            'the value \'a\' of the type "STRING" cannot be cast to "INT" because it is malformed (in CAST(k AS INT))',
+            "TRY_CAST gives NULL",
+        ),
+        (
+            (
+                "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times: org.apache.spark."
+                f"SparkArithmeticException: [ARITHMETIC_OVERFLOW] long overflow. Use 'try_add' to tolerate overflow and "
+                f"return NULL instead. {ANSI} 22003\n== SQL (line 1, position 1) ==\n`v` + 1\n^^^^^^^\n\tat org.apache"
+            ),
+            "long overflow (in v + 1)",
+            "TRY_ADD gives NULL",
+        ),
+        (
+            (
+                f"[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead. "
+                f"{ANSI} 22012"
+            ),
+            "division by zero",
+            "TRY_DIVIDE gives NULL",
+        ),
+        (
+            (
+                "[INVALID_ARRAY_INDEX_IN_ELEMENT_AT] The index 5 is out of bounds. The array has 2 elements. Use "
+                f"`try_element_at` to tolerate accessing element at invalid index and return NULL instead. {ANSI} 22003"
+            ),
+            "the index 5 is out of bounds. The array has 2 elements",
+            "TRY_ELEMENT_AT gives NULL",
+        ),
+        (
+            (
+                "[INVALID_ARRAY_INDEX] The index 5 is out of bounds. The array has 2 elements. Use the SQL function `get()` "
+                f"to tolerate accessing element at invalid index and return NULL instead. {ANSI} 22003"
+            ),
+            "the index 5 is out of bounds. The array has 2 elements",
+            "GET gives NULL",
+        ),
+        (
+            f"[NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION] The 12345 cannot be represented as Decimal(4, 1). {ANSI} 22003",
+            "the 12345 cannot be represented as Decimal(4, 1)",
+            "CAST to a wider type",
+        ),
+        (
+            "[DUPLICATED_MAP_KEY] Duplicate map key a was found. SQLSTATE: 22023",
+            "duplicate map key a was found",
+            "leave such rows out with WHERE",
+        ),
+    ],
+)
+def test_a_value_that_an_expression_cannot_take_is_an_error_of_the_data(said: str, told: str, hint: str) -> None:
+    failure = as_failure("job minutes", RuntimeError(said))
+    assert (failure.condition, failure.message) == ("DATA_ERROR", f"job minutes: {told}")
+    assert str(failure.hint).startswith(hint)
+    assert "ansi" not in f"{failure.message}{failure.hint}"
+    assert failure.detail == said.strip()
+    assert not transient(failure)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column cannot be resolved. SQLSTATE: 42703",
+        "[STREAM_FAILED] Query terminated with exception: Value at index is null SQLSTATE: XXKST",
+        "the value 22018 is odd. SQLSTATE: 22018",
+        "",
+    ],
+)
+def test_anything_else_is_sparks(said: str) -> None:
+    failure = as_failure("the query", RuntimeError(said))
+    assert failure.condition == "SPARK_FAILED"
+    assert failure.message.startswith("the query: ")
+
+
+def test_what_the_view_store_cannot_compute_is_told_of_the_job_once() -> None:
+    found = RuntimeFailure("DATA_ERROR", "overflow in addition of INT64 (1 + 2)", hint="cast")
+    named = as_failure("job totals", found)
+    assert (named.condition, named.hint) == ("DATA_ERROR", "cast")
+    assert named.message == "job totals: overflow in addition of INT64 (1 + 2)"
+    assert as_failure("job totals", named) is named
+    other = RuntimeFailure("BAD_RECORD", "no number")
+    assert as_failure("job totals", other) is other
+
+
+def test_the_error_of_a_job_is_the_same_after_a_restart() -> None:
+    failure = as_failure("job minutes", RuntimeError(CAST))
+    again = kept_failure(kept_text(failure))
+    assert (again.condition, again.message) == (failure.condition, failure.message)
+    assert kept_text(again) == kept_text(failure)
+    assert kept_text(None) is None
+    for text in (None, "it was killed", "[NO_SUCH_CONDITION] x"):
+        assert kept_failure(text).condition == "JOB_FAILED"
+    assert not isinstance(again, JobFailed)
