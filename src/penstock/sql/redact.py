@@ -35,7 +35,12 @@ _KNOWN: Final = WORDS.keys() | frozenset(
     "EXPLAIN EXTENDED FINAL FORMAT FUNCTION GENERATED GROUP HEADER IF INCLUDE INSERT INTO JOB JSON KEY LANGUAGE "
     "MATERIALIZED METADATA ONLY OPTIONS ORDER PARTITION PARTITIONED PHYSICAL PLAN PRIMARY RENAME REPLACE RESET "
     "RESTRICT RETURNS REWRITE SECRET SET SHOW SINK SOURCE STATEMENT STREAM SYSTEM_TIME TABLE TEMPORARY TO TUMBLE HOP "
-    "SESSION CUMULATE VIEW VIRTUAL WATERMARK".split()
+    "SESSION CUMULATE VIEW VIRTUAL WATERMARK CLOSE PRECEDING FOLLOWING "
+    # types, units of time, and the commonest functions
+    "ARRAY BIGINT BINARY BOOLEAN BYTES CHAR DATE DECIMAL DOUBLE FLOAT INT INTEGER MAP NUMERIC REAL ROW SMALLINT STRING "
+    "STRUCT TIME TIMESTAMP TIMESTAMP_LTZ TIMESTAMP_NTZ TINYINT VARCHAR MICROSECOND MICROSECONDS MILLISECOND "
+    "MILLISECONDS SECOND SECONDS MINUTE MINUTES HOUR HOURS DAY DAYS WEEK WEEKS MONTH MONTHS YEAR YEARS "
+    "AVG COUNT MAX MIN SUM".split()
 )
 
 # Behind these a value may stand, whatever the statement is.
@@ -61,6 +66,16 @@ _PARTS = re.compile(
       | (?P<mark>[()\[\]])""",
     re.VERBOSE | re.DOTALL,
 )
+# The text of an interval and of a time, where the word for it stands in front: nobody's password looks like that.
+_UNIT: Final = r"(?:ms|us|s|m|min|h|d|(?:micro|milli)?seconds?|minutes?|hours?|days?|weeks?|months?|years?)"
+_INTERVAL: Final = re.compile(
+    rf"'\s*+(?:P[\dTYMWDHS.]{{1,20}}+|[-+]?\d[\d:.-]{{0,20}}+(?:\s*+{_UNIT}\b|\s++[-+]?\d[\d:.]{{0,20}}+)*+)\s*+'",
+    re.IGNORECASE,
+)
+_MOMENT: Final = re.compile(
+    r"'(?:\d{4}-\d{1,2}-\d{1,2})?[T ]?(?:\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?\s?(?:Z|UTC|[-+]\d{2}:?\d{2})?)?'",
+    re.IGNORECASE,
+)
 _SPACE: Final = r"(?:\s++|--[^\r\n]*+|/\*.*?\*/)"
 # A WITH that begins no options: of a query (WITH name AS (…), WITH name (a, b) AS (…)), of a type, of a relation.
 _HARMLESS_WITH = re.compile(
@@ -70,6 +85,13 @@ _HARMLESS_WITH = re.compile(
             AS{_SPACE}*+(?:(?:NOT{_SPACE}++)?+MATERIALIZED{_SPACE}*+)?+\(
       | (?:LOCAL{_SPACE}++)?+TIME{_SPACE}++ZONE\b
       | ORDINALITY\b)""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+# A view without options: behind its AS comes a query, and nothing before it is a value.
+_VIEW_OF = re.compile(
+    rf"""CREATE{_SPACE}++(?:OR{_SPACE}++REPLACE{_SPACE}++)?+(?:TEMPORARY{_SPACE}++)?+(?:MATERIALIZED{_SPACE}++)?+VIEW
+        {_SPACE}++(?:IF{_SPACE}++NOT{_SPACE}++EXISTS{_SPACE}++)?+(?:[^\W\d]\w*+|"[^"]*+"|`[^`]*+`){_SPACE}*+
+        (?:\([\w\s,"`]*+\){_SPACE}*+)?+AS{_SPACE}++(?=SELECT\b|VALUES\b|WITH\b)""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 # Behind EXECUTE STATEMENT SET come statements, not a setting.
@@ -151,16 +173,17 @@ def suspects(
 ) -> list[tuple[int, int]]:
     """What may be secret in a statement that was not understood.
 
-    All strings but those of intervals; and every word and number that is no keyword behind a word that announces
-    options or a secret (WITH, OPTIONS, SET, PASSWORD …) or, unless the statement is a query, behind the first `=`,
-    `:` or string. Of a torn script (a quote is missing somewhere, so that the inside of a string may look like code),
-    and of what begins like no statement, every such word from the beginning. Behind a statement that failed, a piece
-    may be the rest of a value with a semicolon in it: then its first word must be exactly one that begins a statement,
-    and it must not close a bracket that it did not open.
+    All strings but those of intervals and times; and every word and number that is no keyword behind a word that
+    announces options or a secret (WITH, OPTIONS, SET, PASSWORD …) or, unless the statement is a query or a view of
+    one, behind the first `=`, `:` or string. Of a torn script (a quote is missing somewhere, so that the inside of a
+    string may look like code), and of what begins like no statement, every such word from the beginning. Behind a
+    statement that failed, a piece may be the rest of a value with a semicolon in it: then its first word must be
+    exactly one that begins a statement, and it must not close a bracket that it did not open.
     """
     torn = torn or not _begins_statement(text, start, end, exactly=after_failure)
     torn = torn or (after_failure and _closes_too_much(text, start, end))
-    reads = not torn and _reads(text, start, end)
+    query = None if torn else _VIEW_OF.match(text, start, end)
+    reads = not torn and (query is not None or _reads(text, start, end))
     everything = torn
     found: list[tuple[int, int]] = []
     previous = ""
@@ -170,17 +193,26 @@ def suspects(
         if kind == "comment":
             found.append((match.start() + 2, match.end()))
             continue
-        if kind == "string":
-            if torn or previous != "INTERVAL":
-                found.append(match.span())
-        elif kind in {"name", "word"} and everything and word not in _KNOWN:
+        harmless = kind == "string" and not torn and _is_time(previous, match.group())
+        if kind == "string" and not harmless:
             found.append(match.span())
-        reads = reads and word not in _CHANGES
+        if kind in {"name", "word"} and everything and word not in _KNOWN:
+            found.append(match.span())
+        reads = reads and (word not in _CHANGES or (query is not None and match.start() < query.end()))
         everything = (
-            everything or (not reads and kind in {"string", "equals"}) or _announces(text, match, previous, end)
+            everything
+            or (not reads and not harmless and kind in {"string", "equals"})
+            or _announces(text, match, previous, end)
         )
         previous = word if kind != "mark" else previous
     return found
+
+
+def _is_time(previous: str, literal: str) -> bool:
+    """Whether a string is the text of an interval, a date or a time, as the word in front of it says."""
+    if previous == "INTERVAL":
+        return _INTERVAL.fullmatch(literal) is not None
+    return previous in {"TIMESTAMP", "DATE", "TIME"} and _MOMENT.fullmatch(literal) is not None
 
 
 def nearest_statement(word: str) -> str | None:
