@@ -154,7 +154,14 @@ def test_failure_is_told_with_the_job(opened: Callable[..., penstock.Database]) 
     with pytest.raises(JobFailed) as raised:
         db.settle()
     assert raised.value.job == "ratio"
-    assert "DIVIDE_BY_ZERO" in f"{raised.value.message} {raised.value.detail}"
+    told = "[DATA_ERROR] job ratio: division by zero (in 100 / s.v)"
+    assert raised.value.message == f"job ratio has failed: {told.replace('job ratio: ', '')}"
+    assert str(raised.value.hint).startswith("TRY_DIVIDE gives NULL")
+    assert db.sql("SELECT error FROM penstock.jobs WHERE name = 'ratio'").rows() == [(told,)]
+    for query in ("SELECT CAST(k AS INT) AS n FROM totals", "SELECT 1 / (total - total) AS n FROM totals"):
+        with pytest.raises(PenstockError) as broken:
+            db.sql(query)
+        assert (broken.value.condition, broken.value.message[:10]) == ("DATA_ERROR", "the query:")
     with pytest.raises(JobFailed) as raised:
         list(db.subscribe("ratio", timeout=30))
     assert raised.value.job == "ratio"
@@ -167,7 +174,7 @@ def test_failure_is_told_with_the_job(opened: Callable[..., penstock.Database]) 
     db.close()
     db = opened()
     found = job(db, "ratio")
-    assert (found.state, bool(found.error)) == ("failed", True), "a failed job is not tried again by itself"
+    assert (found.state, found.error) == ("failed", told), "a failed job is not tried again by itself"
     db.execute("DROP MATERIALIZED VIEW ratio")
     db.settle()
     assert read(db, "totals") == [("a", 4), ("b", 0), ("c", 5)]

@@ -23,9 +23,9 @@ Keys are compared without regard to case, and `-`, `_` and `.` count as the same
 and `BATCH.SIZE` are one option. Two spellings of one option may be given with the same value, not with different ones.
 An unknown key is refused, with the nearest known one.
 
-Durations are `INTERVAL '5' SECOND` or text such as `'5 s'`, `'1 min'`, `'PT5M'`. Sizes are numbers of bytes or text
-such as `'64 MB'` (a kilobyte is 1024 bytes). Times are epoch milliseconds or ISO 8601 text. Lists are separated by
-commas.
+Durations are `INTERVAL '5' SECOND` or text such as `'5 s'`, `'1 min'`, `'PT5M'`; in a setting a number without a unit
+counts milliseconds, as in Flink, and a notice says so. Sizes are numbers of bytes or text such as `'64 MB'` (a kilobyte
+is 1024 bytes). Times are epoch milliseconds or ISO 8601 text. Lists are separated by commas.
 
 The value of any option that the plan itself does not depend on may be a reference: `SECRET name`, `'${env:NAME}'`,
 `'{{ NAME }}'` or `'${file:/path}'`. References are kept as written and read when a job starts. Options marked

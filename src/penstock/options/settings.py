@@ -106,6 +106,24 @@ OWN_SETTINGS: Final = (
         "how long the changes of a view can be subscribed to again; always when not given",
     ),
     OptionSpec(
+        "late_rows_retention",
+        Duration(zero=True),
+        "how long `penstock.late_rows` keeps a row; for ever when zero",
+        default=timedelta(days=90),
+    ),
+    OptionSpec(
+        "dead_letters_retention",
+        Duration(zero=True),
+        "how long `penstock.dead_letters` keeps a record; for ever when zero",
+        default=timedelta(days=90),
+    ),
+    OptionSpec(
+        "job_history_retention",
+        Duration(zero=True),
+        "how long `penstock.job_history` keeps a step, the last one of a job always; for ever when zero",
+        default=timedelta(days=365),
+    ),
+    OptionSpec(
         "broadcast_max_bytes", Size(), "the largest dimension that is broadcast, in bytes", default=100 * 1024 * 1024
     ),
     OptionSpec(

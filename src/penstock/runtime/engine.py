@@ -36,6 +36,7 @@ from penstock.runtime.job import Job
 from penstock.runtime.job_spec import JobSpec
 from penstock.runtime.open_state import join_buffers, open_windows
 from penstock.runtime.physical import physical_plan
+from penstock.runtime.retention import kept
 from penstock.runtime.runs import check_fingerprint, make_run, nudge_file
 from penstock.runtime.secret_lookup import secret_of
 from penstock.runtime.sinks import sink_target
@@ -475,7 +476,7 @@ class Engine:
             job.wait(job.settled, timeout, "a batch under the new watermark")
 
     def _upkeep(self) -> None:
-        self.home.views.maintain()
+        self.home.views.maintain(kept(self.session.settings))
         now = self.clock.now_us()
         for name in self.home.topics.names():
             self.home.topics.open(name).apply_retention(now)

@@ -24,12 +24,14 @@ _DATA: Final = re.compile(
     re.DOTALL,
 )
 _ADVICE: Final = re.compile(
-    r"\s*(?:\bUse (?:the SQL function )?[`'\"]|\bIf necessary|\bCorrect the value|\bTo (?:return|tolerate) ).*",
+    r"\s*(?:\bUse (?:the SQL function )?[`'\"]|\bIf necessary|\bCorrect the value|\bParse Mode:|"
+    r"\bTo (?:return|tolerate) ).*",
     re.DOTALL,
 )
 _INSTEAD: Final = re.compile(r"[`'\"](try_\w+|get)(?:\(\))?[`'\"]", re.IGNORECASE)
-_MARKED: Final = re.compile(r"^== SQL[^\n]*==\n(?P<line>[^\n]*)\n(?P<marks> *\^+)", re.MULTILINE)
+_MARKED: Final = re.compile(r"^== SQL[^\n]*==\n(?P<lines>(?:[^\n]*\n *\^+ *(?:\n|$))+)", re.MULTILINE)
 _KEPT: Final = re.compile(r"\[(?P<condition>[A-Z_]+)\] (?P<message>.+)", re.DOTALL)
+_SUM: Final = "sum a wider type: SUM(CAST(… AS DECIMAL(38, 0))); TRY_SUM gives NULL where a sum does not fit"
 _LONGEST: Final = 400
 _LONGEST_EXPRESSION: Final = 120
 
@@ -93,10 +95,13 @@ def _data_error(where: str, text: str) -> RuntimeFailure | None:
     told = " ".join(_ADVICE.sub("", found["text"]).split()).rstrip(".")
     told = told[:1].lower() + told[1:]
     marked = _expression(found["place"])
+    hint = _hint(found["kind"], found["text"])
+    if marked is None and found["kind"] == "ARITHMETIC_OVERFLOW":  # Spark knows no place where it adds by itself
+        told, hint = f"{told}, in a sum", _SUM
     return RuntimeFailure(
         "DATA_ERROR",
         f"{where}: {told[:_LONGEST]}{f' (in {marked})' if marked else ''}",
-        hint=_hint(found["kind"], found["text"]),
+        hint=hint,
         detail=text,
     )
 
@@ -106,8 +111,9 @@ def _expression(place: str) -> str | None:
     found = _MARKED.search(place)
     if found is None:
         return None
-    start = len(found["marks"]) - len(found["marks"].lstrip())
-    text = found["line"][start : len(found["marks"])].replace("`", "").strip()
+    lines = found["lines"].splitlines()
+    marked = [line[marks.find("^") : marks.rfind("^") + 1] for line, marks in zip(lines[::2], lines[1::2], strict=True)]
+    text = " ".join(" ".join(marked).replace("`", "").split()).replace("( ", "(").replace(" )", ")")
     return text if len(text) <= _LONGEST_EXPRESSION else f"{text[:_LONGEST_EXPRESSION]}…"
 
 

@@ -72,6 +72,20 @@ ANSI = 'If necessary set "spark.sql.ansi.enabled" to "false" to bypass this erro
             "CAST to a wider type",
         ),
         (
+            f"[ARITHMETIC_OVERFLOW] overflow. Use 'try_add' to tolerate overflow and return NULL instead. {ANSI} 22003",
+            "overflow, in a sum",
+            "sum a wider type",
+        ),
+        (
+            (
+                f"[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate divisor being 0. {ANSI} 22012\n"
+                "== SQL (line 2, position 3) ==\n  1 / (\n  ^^^^^\n    `s`.`v` - `s`.`v`\n^^^^^^^^^^^^^^^^^^^^^\n"
+                "  ) AS `x`\n^^^\n"
+            ),
+            "division by zero (in 1 / (s.v - s.v))",
+            "TRY_DIVIDE gives NULL",
+        ),
+        (
             "[DUPLICATED_MAP_KEY] Duplicate map key a was found. SQLSTATE: 22023",
             "duplicate map key a was found",
             "leave such rows out with WHERE",

@@ -164,7 +164,8 @@ class ViewDatabase:
             return RuntimeFailure("DATABASE_CLOSED", "the database has been closed", hint="connect again")
         data = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
         if isinstance(error, data):
-            return RuntimeFailure("DATA_ERROR", text, hint=_mend(text))
+            told = re.sub(r"\bINT(8|16|32|64|128)\b", lambda found: _WIDTHS[found[1]], text)
+            return RuntimeFailure("DATA_ERROR", told, hint=_mend(told))
         if isinstance(error, duckdb.OutOfMemoryException):
             return RuntimeFailure("STORAGE_FULL", f"the view store ran out of memory: {text}", hint="ask for less")
         if isinstance(error, duckdb.IOException | duckdb.FatalException | duckdb.SerializationException):
@@ -179,11 +180,15 @@ def first_line(error: Exception) -> str:
     return line[:1].lower() + line[1:]
 
 
+# What DuckDB calls its whole numbers, in our words.
+_WIDTHS: Final = {"8": "TINYINT", "16": "SMALLINT", "32": "INT", "64": "BIGINT", "128": "DECIMAL(38, 0)"}
+
+
 def _mend(text: str) -> str:
     """What to do about a value that an expression cannot take."""
     if "division by zero" in text:
         return "TRY_DIVIDE gives NULL for such rows; or leave them out with WHERE"
-    if "overflow" in text:
+    if "overflow" in text or "sum(" in text:
         return "CAST to a wider type such as DECIMAL(38, 0) before computing; or leave such rows out with WHERE"
     return "TRY_CAST gives NULL for such values; or leave them out with WHERE"
 

@@ -136,6 +136,22 @@ class Answer:
 
 
 @frozen
+class Kept:
+    """How long what jobs leave behind is kept, in microseconds; None is for ever."""
+
+    late_rows_us: int | None = None
+    dead_letters_us: int | None = None
+    job_history_us: int | None = None
+
+    @property
+    def shortest_us(self) -> int | None:
+        """The shortest of them."""
+        return min(
+            (each for each in (self.late_rows_us, self.dead_letters_us, self.job_history_us) if each), default=None
+        )
+
+
+@frozen
 class JobTransition:
     """A row of penstock.job_history."""
 

@@ -16,15 +16,20 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+    from penstock.stores.views.model import Kept
+
 _LATE: Final = ("stream", "partition", "offset", "event_time", "watermark", "lateness", "row", "batch_id")
 _DEAD: Final = ("stream", "partition", "offset", "raw", "reason", "error", "recorded_at", "batch_id")
 # Everything that belongs to one job.
 TABLES_OF_A_JOB: Final = ("ledger", "moves", "late_rows", "dead_letters", "jobs", "job_history")
 
 
-def add_late(writer: duckdb.DuckDBPyConnection, job: str, batch: int, rows: pa.Table) -> None:
-    """Keep the late rows of a batch."""
-    _add(writer, "late_rows", _LATE, job, batch, rows)
+def add_late(writer: duckdb.DuckDBPyConnection, job: str, batch: int, rows: pa.Table, now_us: int) -> None:
+    """Keep the late rows of a batch, with the time at which they were."""
+    import pyarrow as pa
+
+    recorded = pa.array([now_us] * rows.num_rows, pa.int64()).cast(pa.timestamp("us"))
+    _add(writer, "late_rows", (*_LATE, "recorded_at"), job, batch, rows.append_column("recorded_at", recorded))
 
 
 def add_dead(writer: duckdb.DuckDBPyConnection, job: str, batch: int, rows: pa.Table) -> None:
@@ -50,6 +55,21 @@ def late_places(reader: duckdb.DuckDBPyConnection, job: str, since: int) -> set[
     """Stream, partition and offset of the late rows of a job from an offset on."""
     text = 'SELECT stream, partition, "offset" FROM store.late_rows WHERE job = ? AND "offset" >= ?'
     return {(row[0], row[1], row[2]) for row in reader.execute(text, [job, since]).fetchall()}
+
+
+def trim(writer: duckdb.DuckDBPyConnection, kept: Kept, now_us: int) -> None:
+    """Let go of what is older than it is kept; the last step of a job stays. What was counted stays counted."""
+    for table, length_us in (("late_rows", kept.late_rows_us), ("dead_letters", kept.dead_letters_us)):
+        if length_us is not None:
+            writer.execute(
+                f"DELETE FROM store.{table} WHERE recorded_at < make_timestamp(CAST(? AS BIGINT))", [now_us - length_us]
+            )
+    if kept.job_history_us is not None:
+        writer.execute(
+            'DELETE FROM store.job_history WHERE "at" < make_timestamp(CAST(? AS BIGINT)) '
+            'AND (job, "at") NOT IN (SELECT job, max("at") FROM store.job_history GROUP BY job)',
+            [now_us - kept.job_history_us],
+        )
 
 
 def write_facts(writer: duckdb.DuckDBPyConnection, job: str, facts: Mapping[str, Any]) -> None:

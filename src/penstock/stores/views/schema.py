@@ -16,7 +16,7 @@ from penstock.stores.views.database import one_row
 if TYPE_CHECKING:
     from penstock.stores.views.database import ViewDatabase, one_row
 
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 
 _TABLES: Final = """
 CREATE TABLE store.meta (layout INTEGER);
@@ -30,7 +30,7 @@ CREATE TABLE store.ledger (
 CREATE TABLE store.moves (job VARCHAR, batch BIGINT, wm BIGINT, tracker VARCHAR);
 CREATE TABLE store.late_rows (
     job VARCHAR, stream VARCHAR, partition INTEGER, "offset" BIGINT, event_time TIMESTAMP, watermark TIMESTAMP,
-    lateness INTERVAL, "row" VARCHAR, batch_id BIGINT
+    lateness INTERVAL, "row" VARCHAR, batch_id BIGINT, recorded_at TIMESTAMP
 );
 CREATE TABLE store.dead_letters (
     job VARCHAR, stream VARCHAR, partition INTEGER, "offset" BIGINT, raw BLOB, reason VARCHAR, error VARCHAR,
@@ -41,8 +41,20 @@ CREATE TABLE store.job_history (job VARCHAR, "at" TIMESTAMP, from_state VARCHAR,
 """
 
 
-def prepare(database: ViewDatabase) -> None:
-    """Make the tables of a new database; refuse one that is not ours or that a newer version has written."""
+# What a layout lacks that the next one has. Late rows of layout 1 do not tell when they came: they count from now on.
+_STEPS: Final = {
+    1: """
+ALTER TABLE store.late_rows ADD COLUMN recorded_at TIMESTAMP;
+UPDATE store.late_rows SET recorded_at = make_timestamp({now_us});
+""",
+}
+
+
+def prepare(database: ViewDatabase, now_us: int) -> None:
+    """Make the tables of a new database, and bring an older one up to date.
+
+    One that is not ours or that a newer version has written is refused.
+    """
     with database.transaction() as writer:
         found = {
             (schema, table)
@@ -73,3 +85,6 @@ def prepare(database: ViewDatabase) -> None:
                 f"views.duckdb has layout {layout}; this version knows layouts up to {LAYOUT}",
                 hint="install the version that wrote it or a newer one, or choose another state_path",
             )
+        for step in range(layout, LAYOUT):
+            writer.execute(_STEPS[step].format(now_us=now_us))
+            writer.execute("UPDATE store.meta SET layout = ?", [step + 1])

@@ -29,6 +29,7 @@ from penstock.stores.views.model import (
     BatchCommit,
     CommitResult,
     JobTransition,
+    Kept,
     LedgerEntry,
     Snapshot,
     StoredChange,
@@ -48,11 +49,13 @@ if TYPE_CHECKING:
 _COMMITS_BETWEEN_CHECKPOINTS: Final = 50
 _LARGEST_LOG: Final = 256 << 20
 _SECONDS_BETWEEN_CHECKPOINTS: Final = 60.0
+_SECONDS_BETWEEN_TRIMS: Final = 3600.0
 _TRIMS_A_RETENTION: Final = 10
 # How many batches of a job can be gone back to.
 KEPT_BATCHES: Final = 1_000
 
 At = Callable[[str], None]
+_EVERYTHING: Final = Kept()
 NO_RELATIONS: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -84,7 +87,7 @@ class ViewStore:
         """Open `views.duckdb` of a state directory, and make it where it is missing; None: a store in memory."""
         database = ViewDatabase.open(path, threads)
         try:
-            prepare(database)
+            prepare(database, clock())
             store = cls(database, clock, kept_batches)
             with database.snapshot() as reader:
                 store._load(reader)
@@ -187,7 +190,7 @@ class ViewStore:
                     mark = BatchMark(batch.batch_id, now, batch.watermark_us, first)
                     changes = table.apply(writer, batch.rows, mark)
                 if batch.late is not None:
-                    records.add_late(writer, batch.job, batch.batch_id, batch.late)
+                    records.add_late(writer, batch.job, batch.batch_id, batch.late, now)
                 if batch.dead is not None:
                     records.add_dead(writer, batch.job, batch.batch_id, batch.dead)
                 write_entry(writer, entry, None if table is None else table.id)
@@ -278,26 +281,28 @@ class ViewStore:
                 records.forget(writer, job)
             self._ledger.forget(job)
 
-    def maintain(self) -> None:
-        """Between batches: let go of what retention no longer keeps, and now and then a checkpoint."""
+    def maintain(self, kept: Kept = _EVERYTHING) -> None:
+        """Between batches: let go of what is no longer kept, and now and then a checkpoint."""
         with self._lock, self._database.errors():
             now = time.monotonic()
             waited = now - self._maintained > _SECONDS_BETWEEN_CHECKPOINTS
             many = self._commits >= _COMMITS_BETWEEN_CHECKPOINTS or self._database.log_bytes() > _LARGEST_LOG
             full = many or (waited and self._commits > 0)
-            kept_us = [table.spec.retention_us for table in self._views.values() if table.spec.retention_us is not None]
+            lengths = [kept.shortest_us, *(table.spec.retention_us for table in self._views.values())]
+            kept_us = [length for length in lengths if length is not None]
             often = max(1.0, min(kept_us, default=0) / 1e6 / _TRIMS_A_RETENTION)
-            if full or (kept_us and now - self._trimmed > often):
-                self.trim()
+            if full or (kept_us and now - self._trimmed > min(often, _SECONDS_BETWEEN_TRIMS)):
+                self.trim(kept)
                 self._trimmed = now
             if full and self._database.checkpoint():
                 self._commits = 0
                 self._maintained = time.monotonic()
 
-    def trim(self) -> None:
-        """Let go of what retention no longer keeps, now."""
+    def trim(self, kept: Kept = _EVERYTHING) -> None:
+        """Let go of what is no longer kept, now."""
         with self._lock, self._database.transaction() as writer:
             self._trim(writer)
+            records.trim(writer, kept, self._clock())
 
     def _trim(self, writer: duckdb.DuckDBPyConnection) -> None:
         now = self._clock()

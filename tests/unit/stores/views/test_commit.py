@@ -182,7 +182,8 @@ def test_a_sum_that_no_longer_fits_is_an_error_and_changes_nothing(store: ViewSt
     store.commit(commit("v", 0, rows))
     with pytest.raises(PenstockError) as refused:
         store.commit(commit("v", 1, rows))
-    assert refused.value.condition == "DATA_ERROR"
+    assert (refused.value.condition, "BIGINT" in refused.value.message) == ("DATA_ERROR", True)
+    assert "wider type" in str(refused.value.hint)
     assert shown(store, "v") == [(2**62,)]
 
 

@@ -1,0 +1,21 @@
+"""How long what jobs leave behind is kept: late rows, dead letters, the history of states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from penstock.stores.views import Kept
+
+
+def kept(settings: Mapping[str, object]) -> Kept:
+    """What the settings say; a length of zero is for ever."""
+    return Kept(
+        late_rows_us=_microseconds(settings.get("late_rows_retention")),
+        dead_letters_us=_microseconds(settings.get("dead_letters_retention")),
+        job_history_us=_microseconds(settings.get("job_history_retention")),
+    )
+
+
+def _microseconds(length: object) -> int | None:
+    return length // timedelta(microseconds=1) or None if isinstance(length, timedelta) else None
