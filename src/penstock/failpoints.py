@@ -40,6 +40,8 @@ NAMES: Final = (
     "file_sink.after_append",
     "dimension.before_write",
     "dimension.before_announce",
+    "job.before_files",
+    "job.before_facts",
 )
 
 _CRASHED: Final = 137

@@ -41,8 +41,9 @@ LATER: Final = 12
 # This one is in a process of Spark's that asks the source for its end. When it dies the program lives on, and the job is
 # started again by the engine itself.
 BESIDE: Final = {"source.latest_offset": 60}
-# Those of file sinks and dimensions have tests of their own: test_file_kills, test_dimension_updates.
-APART: Final = frozenset(name for name in NAMES if name.startswith(("file_sink.", "dimension.")))
+# Those of file sinks and dimensions have tests of their own: test_file_kills, test_dimension_updates; and so have those of
+# jobs that go: unit/runtime/test_forgetting.
+APART: Final = frozenset(name for name in NAMES if name.startswith(("file_sink.", "dimension.", "job.")))
 
 
 @pytest.fixture(scope="module", params=[0, pytest.param(LATER, marks=pytest.mark.soak)], ids=["early", "later"])

@@ -41,6 +41,7 @@ def file_set(request: ScanRequest) -> FileSet:
         kind="parquet" if format_ == "parquet" else "lines",
         tail=not definition.bounded,
         pattern=text(values, "pattern"),
+        regex=text(values, "pattern_regex"),
         recursive=values.get("recursive") is not False,
         compression=codec_of(definition),
         header=header,

@@ -30,13 +30,14 @@ from penstock.runtime.catalog_writes import prepare, write_catalog
 from penstock.runtime.dimension_refresh import Refresher
 from penstock.runtime.dimensions import Dimensions
 from penstock.runtime.failures import kept_failure, kept_text
+from penstock.runtime.forgetting import forget_job, sweep
 from penstock.runtime.functions import MISSING, Functions
 from penstock.runtime.home import Home
 from penstock.runtime.job import Job
 from penstock.runtime.job_spec import JobSpec
 from penstock.runtime.open_state import join_buffers, open_windows
 from penstock.runtime.physical import physical_plan
-from penstock.runtime.retention import kept
+from penstock.runtime.retention import retention_of
 from penstock.runtime.runs import check_fingerprint, make_run, nudge_file
 from penstock.runtime.secret_lookup import secret_of
 from penstock.runtime.sinks import sink_target
@@ -200,9 +201,10 @@ class Engine:
                 continue
             statement = self.home.views.job_facts(name).get("statement")
             if statement is None:
-                self._forget_job(name, None)  # dropped, and killed before its files were gone
+                self._forget_job(name, None)  # dropped, and killed before all of it was gone
             else:
                 self._open_job(insert_spec(self, str(statement)))
+        sweep(self.home, self.jobs, kept)
 
     def _open_job(self, spec: JobSpec) -> None:
         facts = self.home.views.job_facts(spec.name)
@@ -387,10 +389,7 @@ class Engine:
     def _forget_job(self, name: str, view: str | None) -> None:
         self.jobs.pop(name, None)
         self.session = replace(self.session, jobs=self.session.jobs - {name})
-        if view is not None:
-            self.home.views.drop_view(view)
-        self.home.views.forget_job(name)
-        self.home.forget(name)
+        forget_job(self.home, name, view)
 
     def drop_job(self, name: str) -> None:
         """End a job of an INSERT and forget it."""
@@ -476,7 +475,7 @@ class Engine:
             job.wait(job.settled, timeout, "a batch under the new watermark")
 
     def _upkeep(self) -> None:
-        self.home.views.maintain(kept(self.session.settings))
+        self.home.views.maintain(retention_of(self.session.settings))
         now = self.clock.now_us()
         for name in self.home.topics.names():
             self.home.topics.open(name).apply_retention(now)

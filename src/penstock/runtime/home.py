@@ -59,13 +59,14 @@ class Home:
         allowed = self._settings.get("allowed_paths")
         return tuple(filter(None, allowed.split(os.pathsep))) if isinstance(allowed, str) else None
 
+    @property
+    def jobs(self) -> Path:
+        """Where the jobs have their files, a directory each."""
+        return self.path / "jobs"
+
     def checkpoint(self, job: str) -> Path:
         """Where Spark keeps the progress and the state of a job."""
-        return self.path / "jobs" / quote(job, safe="") / "checkpoint"
-
-    def forget(self, job: str) -> None:
-        """Remove the files of a job."""
-        shutil.rmtree(self.checkpoint(job).parent, ignore_errors=True)
+        return self.jobs / quote(job, safe="") / "checkpoint"
 
     def spark(self) -> SparkSession:
         """Spark's session, started when it is first needed."""

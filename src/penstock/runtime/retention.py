@@ -8,7 +8,7 @@ from datetime import timedelta
 from penstock.stores.views import Kept
 
 
-def kept(settings: Mapping[str, object]) -> Kept:
+def retention_of(settings: Mapping[str, object]) -> Kept:
     """What the settings say; a length of zero is for ever."""
     return Kept(
         late_rows_us=_microseconds(settings.get("late_rows_retention")),

@@ -178,3 +178,11 @@ def test_c4_a_delta_table_holds_parquet() -> None:
     assert resolve({**delta, "format": "parquet"}, role="sink").format == "parquet"
     assert resolve(delta, role="sink").format is None
     assert refusal({**delta, "format": "json"}, role="sink").condition == "INVALID_OPTION"
+
+
+@pytest.mark.parametrize("key", ["source.path.regex-pattern", "source.regex_pattern"])
+def test_a_regular_expression_of_flink_and_arroyo_is_no_glob(key: str) -> None:
+    found = resolve({**FILE, key: r".*\.json"})
+    assert (found.values.get("pattern"), found.values["pattern_regex"]) == (None, r".*\.json")
+    error = refusal({**FILE, key: "*.json"})
+    assert (error.condition, "pattern takes a glob" in str(error.hint)) == ("INVALID_OPTION", True)

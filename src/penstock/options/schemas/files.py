@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Final
 
 from penstock.options.schema import ANY, READ, SINK, SOURCE, Alias, ConnectorSpec, Draft, OptionSpec, Problem
@@ -42,6 +44,16 @@ def _ends(draft: Draft) -> bool:
 
 
 def _check(draft: Draft) -> None:
+    if isinstance(regex := draft.values.get("pattern_regex"), str):
+        try:
+            re.compile(regex)
+        except re.error as error:
+            raise Problem(
+                "INVALID_OPTION",
+                f"option pattern_regex is no regular expression: {error.msg}",
+                hint="option pattern takes a glob such as '*.json'",
+                key="pattern_regex",
+            ) from None
     if draft.role == "sink" and draft.values.get("single_file") and "partition_by" in draft.given:
         raise Problem(
             "CONFLICTING_OPTIONS",
@@ -64,13 +76,20 @@ FILE: Final = ConnectorSpec(
     aliases=("filesystem", "single_file", "posix_fs", "batch_posix_fs"),
     alias_options={"single_file": {"single_file": "true"}},
     options=(
-        _PATH,
+        replace(_PATH, summary="the file or directory; of a source also a glob"),
         *_TAIL,
         OptionSpec(
             "pattern",
             Text(),
-            "which files of the directory are read, as a glob",
-            aliases=("match_pattern", "source.path.regex-pattern", "source.regex_pattern", "pathGlobFilter"),
+            "which files of the directory are read, as a glob over their names or their paths in it",
+            aliases=("match_pattern", "pathGlobFilter"),
+            roles=READ,
+        ),
+        OptionSpec(
+            "pattern_regex",
+            Text(),
+            "the same as a regular expression, which has to fit the whole of the name or the path",
+            aliases=("source.path.regex-pattern", "source.regex_pattern"),
             roles=READ,
         ),
         OptionSpec(
@@ -84,7 +103,7 @@ FILE: Final = ConnectorSpec(
         OptionSpec(
             "compression",
             Choice(("none", "gzip", "zstd", "snappy", "lz4", "bzip2"), {"uncompressed": "none", "bz2": "bzip2"}),
-            "how the files are compressed; told from their names when not given",
+            "how the files are compressed; told from their names when not given. `snappy` is for Parquet",
             aliases=("compression_format", "source.compression", "sink.compression", "compression.codec"),
         ),
         OptionSpec("single_file", Boolean(), "the path is one plain file, not a directory", default=False),
@@ -105,7 +124,7 @@ FILE: Final = ConnectorSpec(
         OptionSpec(
             "rollover_interval",
             Duration(),
-            "begin a new file after this time",
+            "begin a new file after this time; not there yet, and refused: each batch ends its files",
             aliases=(
                 "sink.rolling-policy.rollover-interval",
                 Alias("rollover_seconds", unit="s"),

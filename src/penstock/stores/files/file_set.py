@@ -16,7 +16,8 @@ _SUFFIXES: Final = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zs
 class FileSet:
     """The files of a relation.
 
-    path: absolute; a file, a directory or a glob. pattern: which files of a directory, as a glob over names or paths.
+    path: absolute; a file, a directory or a glob.
+    pattern: which files of a directory, as a glob over names or paths; regex: as a regular expression.
     tail: what is added later is read too; without it the files of the first look are all.
     compression: how files are compressed, None: as their names tell.
     header: the columns that the first line of each file has to name, None where it has no such line.
@@ -30,6 +31,7 @@ class FileSet:
     kind: FileKind = "lines"
     tail: bool = False
     pattern: str | None = None
+    regex: str | None = None
     recursive: bool = True
     compression: str | None = None
     header: tuple[str, ...] | None = None

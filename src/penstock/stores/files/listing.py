@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,14 +93,18 @@ def _below(directory: str, files: FileSet) -> Iterator[str]:
         directories[:] = sorted(name for name in directories if _shown(name)) if files.recursive else []
         for name in names:
             path = os.path.join(place, name)  # noqa: PTH118  thousands of them, each look
-            if _shown(name) and _wanted(path, name, directory, files.pattern):
+            if _shown(name) and _wanted(path, name, directory, files):
                 yield path
 
 
-def _wanted(path: str, name: str, directory: str, pattern: str | None) -> bool:
-    if pattern is None:
+def _wanted(path: str, name: str, directory: str, files: FileSet) -> bool:
+    """Whether a file fits by its name, by its path below the directory or, where a regex asks so, by its whole path."""
+    if files.pattern is None and files.regex is None:
         return True
-    return fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(os.path.relpath(path, directory), pattern)
+    below = os.path.relpath(path, directory)
+    if files.pattern is not None and not any(fnmatch.fnmatch(each, files.pattern) for each in (name, below)):
+        return False
+    return files.regex is None or any(re.fullmatch(files.regex, each) for each in (name, below, path))
 
 
 def _if_shown(path: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,11 @@ def test_oldest_first_hidden_ones_never(data: Path) -> None:
         (files(data), ["1", "2", "3", "4"]),
         (files(data, pattern="*.json"), ["1", "2", "3"]),
         (files(data, pattern="sub/*"), ["3"]),
+        (files(data, regex=r".*\.json"), ["1", "2", "3"]),
+        (files(data, regex=r"sub/.*"), ["3"]),
+        (files(data, regex=rf"{re.escape(str(data))}/sub/\w+\.json"), ["3"]),
+        (files(data, regex="json"), []),
+        (files(data, regex=r".*\.json", pattern="sub/*"), ["3"]),
         (files(data, recursive=False), ["1", "2", "4"]),
         (files(data / "?.json"), ["1", "2"]),
         (files(data / "**" / "c.json"), ["3"]),

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.options.settings import default_settings
-from penstock.runtime.retention import kept
+from penstock.runtime.retention import retention_of
 from penstock.stores.views import BatchCommit, JobTransition, Kept, ViewStore
 
 DAY_US = 86_400_000_000
@@ -133,4 +133,4 @@ def test_late_rows_of_the_first_layout_count_from_when_they_are_met(tmp_path: Pa
     ],
 )
 def test_settings_say_how_long(settings: dict[str, object], found: Kept) -> None:
-    assert kept(settings) == found
+    assert retention_of(settings) == found
