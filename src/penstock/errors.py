@@ -73,7 +73,9 @@ class PenstockError(Exception):
         super().__init__(message)
 
     def __str__(self) -> str:
-        place = f" (line {self.span.line}, column {self.span.column})" if self.span else ""
+        # A name that a program gave stands in no text.
+        written = self.span is not None and (self.span.length > 0 or self.span.start > 0)
+        place = f" (line {self.span.line}, column {self.span.column})" if self.span and written else ""
         hint = f"; hint: {self.hint}" if self.hint else ""
         return f"[{self.condition}] {self.message}{place}{hint}"
 

@@ -11,7 +11,7 @@ from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from penstock.errors import InternalError, PenstockError, ResolutionError, UnsupportedError
+from penstock.errors import InternalError, InvalidArgument, PenstockError, ResolutionError, UnsupportedError
 from penstock.interfaces.catalog_answers import catalog_answer, columns_table, explain, options_table
 from penstock.interfaces.changes import Change, Job, checked_since
 from penstock.interfaces.installation import require
@@ -415,11 +415,18 @@ def _time(microseconds: int | None) -> datetime | None:
 
 def _microseconds(moment: datetime | int | str) -> int:
     """A number counts milliseconds; a text is ISO 8601; what has no zone is UTC."""
-    if isinstance(moment, bool):
-        raise TypeError("a time is a datetime, a text or a number of milliseconds")
-    if isinstance(moment, int):
+    if isinstance(moment, int) and not isinstance(moment, bool):
         return moment * 1000
-    found = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    try:
+        found: object = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    except ValueError:
+        found = moment
+    if not isinstance(found, datetime):
+        raise InvalidArgument(
+            "INVALID_ARGUMENT",
+            f"{moment!r} is no time",
+            hint="give a datetime, a text such as '2026-01-31T12:00:00Z', or a number of milliseconds since 1970",
+        )
     found = in_utc(found)
     return (found - _EPOCH) // timedelta(microseconds=1)
 

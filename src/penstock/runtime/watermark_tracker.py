@@ -56,6 +56,10 @@ class WatermarkTracker:
             )
         if partitions is not None and partitions < 1:
             raise InvalidArgument("INVALID_ARGUMENT", f"partitions is a number from 1 on, not {partitions!r}")
+        if idle_timeout_ms is not None and idle_timeout_ms < 0:
+            raise InvalidArgument(
+                "INVALID_ARGUMENT", "idle_timeout_ms is negative", hint="leave it out to wait for ever"
+            )
         self._partitions = partitions
         self._clock = clock or SystemClock()
         self._column = timestamp_column

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,3 +34,21 @@ def test_a_change_that_is_not_there_yet_is_refused_not_waited_for() -> None:
 def test_a_setting_without_a_unit_is_told(tmp_path: Path) -> None:
     with penstock.connect(tmp_path, idle_timeout=5, max_future_drift="1 day", checkpoint_interval_seconds=5) as db:
         assert db.notices() == ["idle_timeout = 5 means 5 milliseconds; to say so, or seconds, write '5 ms' or '5 s'"]
+
+
+@pytest.mark.parametrize("moment", ["soon", "2026-13-01", None, True, 1.5, b"2026-01-01"])
+def test_what_is_no_time_moves_no_watermark(tmp_path: Path, moment: Any) -> None:
+    with penstock.connect(tmp_path) as db:
+        db.execute("CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR ts AS ts)")
+        with pytest.raises(ValueError, match="is no time") as refused:
+            db.advance_watermark("s", moment)
+        assert isinstance(refused.value, PenstockError)
+
+
+def test_an_error_of_a_call_points_into_no_text(tmp_path: Path) -> None:
+    with penstock.connect(tmp_path) as db, pytest.raises(PenstockError) as refused:
+        db.append("nowhere", [])
+    assert "line" not in str(refused.value)
+    with pytest.raises(PenstockError) as refused:
+        penstock.connect(tmp_path, idle_timout=5)
+    assert "line" not in str(refused.value)
