@@ -309,3 +309,10 @@ def test_no_secret_is_printed(shell: Shell) -> None:
     script = "CREATE SECRET p AS 'canary-4711'; CREATE SECRET p AS 'canary-4712' WITH (x = 'canary-4713'; SHOW SECRETS;"
     shell("run", script=script)
     assert "canary" not in shell.out + shell.err
+
+
+def test_an_empty_state_path_is_not_the_directory_one_is_in(shell: Shell) -> None:
+    assert shell("run", "--state", "", script="SELECT 1 AS one;") == 2
+    assert "the path is empty" in shell.err
+    assert list(shell.directory.iterdir()) == []
+    assert shell("run", "--state", ".", script="SELECT 1 AS one;") == 0

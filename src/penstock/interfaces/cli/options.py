@@ -76,11 +76,20 @@ def files_argument(command: Decorated) -> Decorated:
     return click.argument("files", metavar="FILE...", nargs=-1, required=True)(command)
 
 
+class _StatePath(click.Path):
+    """A directory. An empty text would be the one we are in: most often a variable of a shell that is not set."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the path is empty; name a directory, such as ./penstock", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def state_option(command: Decorated) -> Decorated:
     """Add --state, the directory that an engine keeps everything in."""
     return click.option(
         "--state",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=_StatePath(file_okay=False, path_type=Path),
         default=Path("penstock"),
         show_default=True,
         envvar="PENSTOCK_STATE",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from penstock.clock import now_us
 from penstock.errors import PenstockError, RuntimeFailure
@@ -24,6 +25,9 @@ from penstock.stores.topics.layout import (
     write_topic_file,
 )
 from penstock.stores.topics.topic import Topic
+
+if TYPE_CHECKING:
+    from penstock.types import SqlType
 
 _DROPPED: Final = ".dropped-"
 _SYNC_SECONDS: Final = 1.0
@@ -171,11 +175,17 @@ def _check_columns(topic: Topic, layout: TopicLayout) -> None:
     if kept is None or wanted is None:
         holds, asked = ("bytes", "typed columns") if kept is None else ("typed columns", "bytes")
         raise _mismatch(topic.name, f"it holds {holds}, and the definition asks for {asked}")
-    for place in range(max(len(kept), len(wanted))):
-        one = " ".join(map(str, kept[place])) if place < len(kept) else "no more columns"
-        other = " ".join(map(str, wanted[place])) if place < len(wanted) else "no more columns"
-        if kept[place : place + 1] != wanted[place : place + 1]:
-            raise _mismatch(topic.name, f"column {place + 1} is {one}, and the definition says {other}")
+    for place, (one, other) in enumerate(zip_longest(kept, wanted), start=1):
+        if other is None:
+            raise _mismatch(topic.name, f"it has a column {place}, {_shown(one)}, and the definition has not")
+        if one is None:
+            raise _mismatch(topic.name, f"it has no column {place}, and the definition says {_shown(other)}")
+        if one != other:
+            raise _mismatch(topic.name, f"column {place} is {_shown(one)}, and the definition says {_shown(other)}")
+
+
+def _shown(column: tuple[str, SqlType]) -> str:
+    return f"{column[0]} {column[1]}"
 
 
 def _mismatch(name: str, reason: str) -> RuntimeFailure:

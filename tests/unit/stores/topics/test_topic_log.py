@@ -233,7 +233,8 @@ def test_columns_must_stay_the_same(store: TopicStore) -> None:
     topic = store.create("t", layout())
     for columns, said in [
         ((("n", BIGINT), ("word", INT)), "column 2 is word STRING, and the definition says word INT"),
-        ((("n", BIGINT),), "column 2 is word STRING, and the definition says no more columns"),
+        ((("n", BIGINT), ("word", STRING), ("x", INT)), "it has no column 3, and the definition says x INT"),
+        ((("n", BIGINT),), "it has a column 2, word STRING, and the definition has not"),
         (None, "it holds typed columns, and the definition asks for bytes"),
     ]:
         with pytest.raises(PenstockError, match=said) as caught:
