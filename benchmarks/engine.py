@@ -106,12 +106,7 @@ def by_hand(db: penstock.Database, name: str, rows: int) -> float:
         result, mode = bids.groupBy("auction").agg(f.count("*"), f.sum("price")), "update"
     with tempfile.TemporaryDirectory() as checkpoint:
         begun = time.perf_counter()
-        query = (
-            result.writeStream.format("noop")
-            .outputMode(mode)
-            .option("checkpointLocation", checkpoint)
-            .start()
-        )
+        query = result.writeStream.format("noop").outputMode(mode).option("checkpointLocation", checkpoint).start()
         # Not `availableNow`: with a source in Python Spark takes one batch then, and leaves the rest.
         query.processAllAvailable()
         taken = time.perf_counter() - begun
