@@ -17,9 +17,12 @@ EVENT_TIME_TESTS := tests/spark/test_watermark_calls.py tests/engine/test_event_
 # The tool that writes the lock files; it is needed for `make lock` only, so it has an environment of its own.
 UV_VERSION := 0.13.7
 LOCK_VENV  := $(VENV)-lock
+# Counts which lines run. It slows everything down and no test needs it, so it is kept apart.
+COVERAGE_VERSION := 7.17.2
+COVERAGE   := $(VENV)-coverage
 COMPILE    := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --upgrade
 
-.PHONY: help setup run test test-chaos test-soak test-spark43 java check bench lock clean
+.PHONY: help setup run test test-chaos test-soak test-spark43 coverage java check bench lock clean
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +64,11 @@ test-soak: $(READY) java ## the full matrices; takes an hour or more
 test-spark43: $(NEXT_VENV)/.ready java ## the event-time tests on Spark 4.3.0
 	@$(NEXT_VENV)/bin/python -m pytest -q $(EVENT_TIME_TESTS) $(PYTEST_ARGS)
 
+coverage: $(READY) ## how much of the code the quick tests reach
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(COVERAGE) coverage==$(COVERAGE_VERSION)
+	@PYTHONPATH=$(COVERAGE) $(BIN)/python -m coverage run --data-file=$(COVERAGE)/data --source=src/penstock -m pytest -q -p no:cacheprovider -m "not ($(APART))" $(PYTEST_ARGS)
+	@PYTHONPATH=$(COVERAGE) $(BIN)/python -m coverage report --data-file=$(COVERAGE)/data --skip-covered --sort=cover
+
 java: $(READY)
 	@$(BIN)/python -c "import sys; from penstock.interfaces.demo.java import have_java; sys.exit(not have_java(install=True))"
 
@@ -93,4 +101,4 @@ $(NEXT_VENV)/.ready: $(LOCKED) pyproject.toml
 	@touch $@
 
 clean: ## remove what the targets above made
-	rm -rf $(VENV) $(LOCK_VENV) $(NEXT_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf $(VENV) $(LOCK_VENV) $(NEXT_VENV) $(COVERAGE) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

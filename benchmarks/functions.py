@@ -4,18 +4,22 @@
 
 Two measurements, interleaved round by round; printed is the median and the ratio to the built-in expression. `alone`:
 Spark makes the rows itself, computes the column and throws it away. `in a job`: a job reads the rows from an embedded
-topic and writes to blackhole, timed from the statement that starts it to the commit of the last row.
+topic and writes to blackhole, timed from the statement that starts it to the commit of the last row. Behind them a loop
+for each value, as plain Python and, where it is installed, compiled with Numba.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -82,6 +86,36 @@ def in_a_job(db: penstock.Database) -> Callable[[str], float]:
     return run
 
 
+def collatz(values: np.ndarray) -> np.ndarray:
+    """A loop for each value, as no array function has it."""
+    steps = values.copy()
+    for place in range(len(values)):
+        value, steps[place] = values[place], 0
+        while value > 1:
+            value = value // 2 if value % 2 == 0 else 3 * value + 1
+            steps[place] += 1
+    return steps
+
+
+def loops(db: penstock.Database) -> dict[str, str]:
+    """The loop as plain Python and, where it is installed, compiled with Numba."""
+
+    def plain_steps(value: float) -> int:
+        return int(collatz(np.array([int(value)]))[0])
+
+    db.register_function("plain_steps", plain_steps)
+    calls = {"built-in": "v * 1.19", "a loop": "plain_steps(v)"}
+    if importlib.util.find_spec("numba") is not None:
+        compiled = importlib.import_module("numba").njit(collatz)
+
+        def numba_steps(values: pa.Array) -> pa.Array:
+            return pa.array(compiled(values.to_numpy().astype("int64")))
+
+        db.register_function("numba_steps", numba_steps, ["DOUBLE"], "BIGINT")
+        calls["with Numba"] = "numba_steps(v)"
+    return calls
+
+
 def measured(run: Callable[[str], float], calls: dict[str, str], rounds: int) -> dict[str, float]:
     """The median of each call; a round before the first warms up."""
     times: dict[str, list[float]] = {name: [] for name in calls}
@@ -117,6 +151,7 @@ def main() -> None:
         show(f"alone, {asked.rows} rows", measured(alone(engine, asked.rows), CALLS, asked.rounds), asked.rows)
         own = {name: call for name, call in CALLS.items() if name != "PySpark's udf"}
         show(f"in a job, {asked.rows} rows", measured(in_a_job(db), own, asked.rounds), asked.rows)
+        show(f"a loop in a job, {asked.rows} rows", measured(in_a_job(db), loops(db), asked.rounds), asked.rows)
         db.close()
 
 

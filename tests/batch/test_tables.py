@@ -171,3 +171,30 @@ def test_batch_suite(shop: tuple[penstock.Database, Callable[[str], list[tuple[A
     assert report.plan is not None, report.error
     assert store_sql(report.plan) is not None, "it needs Spark now"
     assert alike(db.sql(QUERIES[name]).rows()) == alike(oracle(QUERIES[name]))
+
+
+def test_a_pipeline_of_batch_sql(db: penstock.Database) -> None:
+    """SC36: tables are listed and described, CTEs build on each other and on joins, and the plan tells how."""
+    db.register_table("orders", {"id": [1, 2, 3, 4], "customer": ["a", "b", "a", "c"], "cents": [500, 250, 750, 100]})
+    db.register_table("customers", {"id": ["a", "b"], "region": ["north", "south"]})
+    assert [row[0] for row in db.sql("SHOW TABLES").rows()] == ["orders", "customers"]
+    assert [row[:2] for row in db.sql("DESCRIBE orders").rows()] == [
+        ("id", "BIGINT"), ("customer", "STRING"), ("cents", "BIGINT"),
+    ]  # fmt: skip
+    columns = "SELECT name, type FROM penstock.columns WHERE relation = 'customers' ORDER BY position"
+    assert db.sql(columns).rows() == [("id", "STRING"), ("region", "STRING")]
+    pipeline = """
+        WITH spent AS (SELECT customer, SUM(cents) AS cents, COUNT(*) AS orders FROM orders GROUP BY customer),
+             placed AS (SELECT s.*, c.region FROM spent AS s LEFT JOIN customers AS c ON s.customer = c.id),
+             best AS (SELECT MAX(cents) AS most FROM placed)
+        SELECT p.customer, COALESCE(p.region, 'nowhere') AS region, p.orders, p.cents = b.most AS best
+        FROM placed AS p CROSS JOIN best AS b ORDER BY p.cents DESC
+    """
+    answer = db.sql(pipeline)
+    assert answer.columns == ["customer", "region", "orders", "best"]
+    assert answer.rows() == [("a", "north", 2, True), ("b", "south", 1, False), ("c", "nowhere", 1, False)]
+    plan = "\n".join(str(row[0]) for row in db.sql(f"EXPLAIN {pipeline}").rows())
+    for part in ("orders", "customers", "Aggregate", "Join"):
+        assert part.lower() in plan.lower(), plan
+    with pytest.raises(PenstockError, match="customer_id"):
+        db.sql("WITH s AS (SELECT customer_id FROM orders) SELECT * FROM s")

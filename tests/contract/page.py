@@ -33,7 +33,8 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _verdict(number: str, named: dict[str, list[Proof]], gone: dict[str, str]) -> str:
+def verdict(number: str, named: dict[str, list[Proof]], gone: dict[str, str]) -> str:
+    """How an item is shown: by the strongest test that names it."""
     if number in named:
         return named[number][0].level
     return "not here" if number in gone else "open"
@@ -44,7 +45,7 @@ def _summary(found: list[Section], named: dict[str, list[Proof]], gone: dict[str
     lines = [f"| | items | {' | '.join(verdicts)} |", "|---|" + "---:|" * (1 + len(verdicts))]
     rows: list[list[int]] = []
     for section in found:
-        told = [_verdict(number, named, gone) for number in section.items]
+        told = [verdict(number, named, gone) for number in section.items]
         counts = [len(told), *(told.count(verdict) for verdict in verdicts)]
         if len(section.letter) == 1:
             rows.append(counts)
@@ -64,7 +65,7 @@ def _anchor(section: Section) -> str:
 def _section(section: Section, named: dict[str, list[Proof]], gone: dict[str, str]) -> str:
     lines = [f"## {section.letter} {section.title}\n", "| item | | proof | tests |", "|---|---|---|---|"]
     for number, text in section.items.items():
-        told = _verdict(number, named, gone)
+        told = verdict(number, named, gone)
         where = gone[number] if told == "not here" else _tests(named.get(number, []))
         lines.append(f"| {number} | {_cell(text)} | {told} | {where} |")
     return "\n".join(lines) + "\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.contract.coverage import ids_in, ids_in_name, not_here, proofs, sections
-from tests.contract.page import PAGE, page
+from tests.contract.page import PAGE, page, verdict
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -31,6 +31,17 @@ def test_what_is_not_here_is_in_the_contract_and_named_by_no_test() -> None:
     assert set(not_here()) <= known
     assert all(len(reason) > 20 for reason in not_here().values())
     assert set(not_here()) & set(proofs()) == set()
+
+
+def test_nothing_counts_but_tests() -> None:
+    """DEC12: a check mark in a text is a requirement. An item is shown by the tests that name it, or it is open."""
+    named, gone = proofs(), not_here()
+    for section in sections():
+        for number in section.items:
+            told = verdict(number, named, gone)
+            assert (told == "open") == (number not in named and number not in gone), number
+            assert verdict(number, {}, {}) == "open"
+    assert "✅" not in PAGE.read_text(encoding="utf-8")
 
 
 def test_how_tests_name_items() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 import pytest
 
@@ -10,6 +11,9 @@ from penstock.catalog.system import SYSTEM_TABLES
 from penstock.failpoints import NAMES
 from penstock.interfaces.cli.commands import cli
 from penstock.runtime.states import JobState
+from penstock.sql import statements
+from penstock.sql.script import parse_script
+from tests.docs.blocks import page_blocks
 from tests.project import ROOT, modules, title
 
 
@@ -62,6 +66,24 @@ def test_system_tables_are_documented_with_their_columns() -> None:
     rows = [line for line in operations().splitlines() if line.startswith("| `penstock.")]
     written = [re.findall(r"`([^`]+)`", "|".join(line.split("|")[1:3])) for line in rows]
     assert written == [[table.name, *(column.name for column in table.columns)] for table in SYSTEM_TABLES]
+
+
+def test_every_statement_is_on_its_page() -> None:
+    """The blocks of docs/sql/statements.md hold every statement, SHOW of everything, and every order to a job."""
+    found = [
+        parsed.statement
+        for language, block in page_blocks(ROOT / "docs" / "sql" / "statements.md")
+        if language == "sql"
+        for parsed in parse_script(block.text)
+    ]
+    known = {
+        kind for kind in vars(statements).values() if isinstance(kind, type) and kind.__base__ is statements.Statement
+    }
+    assert len(known) > 20
+    assert {type(statement) for statement in found} == known
+    assert {each.kind for each in found if isinstance(each, statements.Show)} == set(get_args(statements.ShowKind))
+    orders = {each.action for each in found if isinstance(each, statements.ControlJob)}
+    assert orders == {"PAUSE", "RESUME", "RESTART", "STOP"}
 
 
 def test_failpoints_and_states_are_documented() -> None:

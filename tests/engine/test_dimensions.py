@@ -286,3 +286,33 @@ def test_ten_million_rows(db: penstock.Database) -> None:
     db.append("trades", [{"id": number} for number in (0, 7, many - 1, many, -1)])
     db.settle()
     assert read(db, "joined") == [(-1, None), (0, "n0"), (many, None), (7, "n7"), (many - 1, f"n{many - 1}")]
+
+
+def test_hourly_sales_by_category(db: penstock.Database) -> None:
+    """SC10: an hour of orders joined with the products, by category; an hour that goes on and products nobody knows."""
+    db.execute(
+        "CREATE STREAM orders (product STRING, quantity INT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '1' MINUTE)"
+    )
+    products = {"id": ["p1", "p2", "p3"], "category": ["tea", "tea", "milk"], "cents": [250, 400, 120]}
+    db.register_dimension("products", products)
+    db.execute("""
+        CREATE MATERIALIZED VIEW hourly AS
+        SELECT TUMBLE_START(o.ts, INTERVAL '1' HOUR) AS hour, p.category, SUM(o.quantity * p.cents) AS revenue, COUNT(*) AS n
+        FROM orders AS o JOIN products AS p ON o.product = p.id
+        GROUP BY TUMBLE(o.ts, INTERVAL '1' HOUR), p.category;
+        CREATE MATERIALIZED VIEW unknown AS
+        SELECT TUMBLE_START(o.ts, INTERVAL '1' HOUR) AS hour, COUNT(*) AS n
+        FROM orders AS o LEFT JOIN products AS p ON o.product = p.id WHERE p.id IS NULL
+        GROUP BY TUMBLE(o.ts, INTERVAL '1' HOUR);
+    """)
+
+    def put_orders(*rows: tuple[str, int, int]) -> None:
+        db.append("orders", [{"product": p, "quantity": q, "ts": ms(60 * minute)} for p, q, minute in rows])
+        db.settle()
+
+    put_orders(("p1", 2, 5), ("p3", 10, 30), ("p2", 1, 59), ("p9", 1, 40), ("p1", 1, 60), ("p3", 1, 90))
+    assert read(db, "hourly") == [(at(0), "milk", 1200, 1), (at(0), "tea", 900, 2)]
+    assert read(db, "unknown") == [(at(0), 1)]
+    put_orders(("p3", 1, 119), ("p9", 1, 100), ("p1", 1, 181))
+    assert read(db, "hourly")[2:] == [(at(3600), "milk", 240, 2), (at(3600), "tea", 250, 1)]
+    assert read(db, "unknown") == [(at(0), 1), (at(3600), 1)]

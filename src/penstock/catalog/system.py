@@ -43,6 +43,7 @@ SYSTEM_TABLES: Final[tuple[SystemTable, ...]] = (
     ),
     _table("checkpoints", job=_S, batch_id=_B, state=_S, started_at=_T, completed_at=_T, size_bytes=_B),
     _table("window_aggregates", job=_S, key=_S, window_start=_T, count=_B, sum=_D, min=_D, max=_D),
+    _table("triggers", job=_S, key=_S, window_start=_T, window_end=_T, state_key=_S, fired=BOOLEAN),
     _table("join_buffers", job=_S, side=_S, key=_S, ts=_T, data=SqlType("BINARY")),
     _table(
         "late_rows",

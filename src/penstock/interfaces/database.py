@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.stores.topics import Appended
 
+_LOG: Final = logging.getLogger(__name__)
 DEFAULT_PATH: Final = "./penstock"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _START_SECONDS: Final = 180.0
@@ -122,6 +124,7 @@ class Database:
         self._engine.check_open()
         if report.error is not None:
             raise report.error
+        _LOG.info("read %s", report.kind)
         looked = self._look(report)
         if looked is not None:
             return Result(looked)

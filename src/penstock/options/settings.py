@@ -136,9 +136,36 @@ OWN_SETTINGS: Final = (
         "driver_memory", Size(), "the heap of the Spark driver", default=2 * 1024**3, aliases=("spark.driver.memory",)
     ),
     OptionSpec(
+        "spark_master",
+        Text(name="master"),
+        "where Spark runs its tasks, such as `local-cluster[2,1,1024]`; given to `connect` only. Workers must see the "
+        "files of this machine",
+        default="local[*]",
+        aliases=("spark.master",),
+    ),
+    OptionSpec(
+        "restart_attempts",
+        Integer(minimum=0),
+        "how often a job is started again after errors that may pass, before it fails; without end when not given",
+        aliases=("restart-strategy.fixed-delay.attempts",),
+    ),
+    OptionSpec(
+        "restart_delay",
+        Duration(),
+        "the wait before each of these starts; when not given, longer each time, from half a second to a minute",
+        aliases=("restart-strategy.fixed-delay.delay",),
+    ),
+    OptionSpec(
+        "metrics",
+        Choice(("on", "off"), {"true": "on", "false": "off", "none": "off"}),
+        "whether jobs count rows in `penstock.metrics`; SHOW JOBS counts what was read in any case",
+        default="on",
+    ),
+    OptionSpec(
         "allowed_paths",
         Text(name="paths"),
-        "the directories that file relations may use, separated as in PATH; given to `connect` only, anywhere when not",
+        "the directories that file relations and CREATE FUNCTION may use, separated as in PATH; given to `connect` "
+        "only, anywhere when not",
     ),
     OptionSpec(
         "time_zone",
@@ -150,7 +177,7 @@ OWN_SETTINGS: Final = (
 )
 
 # What guards the machine is not for those who are guarded against.
-CONNECT_ONLY: Final = frozenset({"allowed_paths"})
+CONNECT_ONLY: Final = frozenset({"allowed_paths", "spark_master"})
 
 SETTINGS: Final = (*OWN_SETTINGS, *IDLE_SETTINGS)
 

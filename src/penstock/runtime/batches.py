@@ -151,14 +151,8 @@ class BatchCallback:
         late, partly = self._late_rows(ranges, observed, logged, before)
         written = self._target.write(rows, batch_id)
         counters = {"input_rows": float(input_rows)}
-        if written is not None:
-            counters["output_rows"] = float(written)
-        if dead is not None:
-            counters["dead_letters"] = float(dead.num_rows)
-        if late is not None:
-            counters["late_rows"] = float(late.num_rows)
-        if partly:
-            counters["partly_late_rows"] = float(partly)
+        if self._spec.measured:
+            counters |= _counted(written, dead, late, partly)
         result = self._store.commit(
             BatchCommit(
                 job=self._spec.name,
@@ -342,6 +336,17 @@ class BatchCallback:
         closed = not self._spec.plan.uses_event_time or reached is None or reached // 1000 <= logged.watermark_ms
         ended = closed and self._spec.bounded and self._all_read(positions)
         return BatchDone(logged.batch_id, logged.watermark_ms, positions, input_rows, skipped, ended)
+
+
+def _counted(written: int | None, dead: pa.Table | None, late: pa.Table | None, partly: int) -> dict[str, float]:
+    """What a batch adds to the counters of its job."""
+    found = {
+        "output_rows": written,
+        "dead_letters": None if dead is None else dead.num_rows,
+        "late_rows": None if late is None else late.num_rows,
+        "partly_late_rows": partly or None,
+    }
+    return {name: float(value) for name, value in found.items() if value is not None}
 
 
 def _number(value: object) -> int | None:

@@ -74,7 +74,7 @@ class Engine:
         self.home = Home(state_path, settings)
         self.turn = RLock()  # one statement that changes something at a time
         self.jobs: dict[str, Job] = {}
-        self.functions = Functions(lambda: self.session.catalog)
+        self.functions = Functions(lambda: self.session.catalog, self.home.roots)
         self._watched: list[Job] = []  # jobs of queries that nobody keeps
         self.catalog_tables: dict[str, Callable[[Session], pa.Table]] = {}  # system tables that tell of the catalog
         self.closed = False
@@ -240,6 +240,9 @@ class Engine:
     def put_catalog(self, session: Session) -> None:
         """Make a session that a statement led to the one in force, on disk first."""
         self.notices += write_catalog(self.home, self.session, session)
+        for item in session.catalog:
+            if item.object_key not in self.session.catalog:
+                _LOG.info("registered %s %s", item.kind, item.name)
         self.session = session
 
     def drop(self, session: Session) -> None:
@@ -280,9 +283,11 @@ class Engine:
         """Start a new job and wait until it runs; one that cannot is taken back, with its error."""
         job = self._new_job(spec, statement=statement)
         self.session = self.session.with_job(spec.name)
+        _LOG.info("job %s: a pipeline over %s", spec.name, ", ".join(scan.relation for scan in spec.plan.scans))
         try:
             job.start()
             job.wait_first_batch(_START_SECONDS)
+            _LOG.info("job %s runs", spec.name)
         except (PenstockError, TimeoutError):
             if job.error is not None and job.error.condition in _DATA_ERRORS:
                 return job

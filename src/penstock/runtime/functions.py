@@ -8,6 +8,7 @@ registers it again.
 from __future__ import annotations
 
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,8 @@ from penstock.spark.function_call import FunctionCall
 from penstock.spark.function_code import FunctionCode, load
 from penstock.spark.user_functions import register_functions
 from penstock.stores.arrow_types import arrow_type
+from penstock.stores.files.faults import outside
+from penstock.stores.files.listing import within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -34,15 +37,37 @@ MISSING: Final = "FUNCTION_MISSING"
 
 
 class Functions:
-    """The functions of one open database. `catalog` gives the definitions that are in force."""
+    """The functions of one open database. `catalog` gives the definitions that are in force.
 
-    def __init__(self, catalog: Callable[[], Catalog]) -> None:
+    `roots` are the directories that CREATE FUNCTION may take code from; None: anywhere. What the program itself
+    registers is its own affair.
+    """
+
+    def __init__(self, catalog: Callable[[], Catalog], roots: tuple[str, ...] | None = None) -> None:
         self._catalog = catalog
+        self._roots = roots
         self._held: dict[str, FunctionCode] = {}  # what the program has registered, by name
 
     def hold(self, name: str, function: Callable[..., Any]) -> None:
         """Keep an object of the program, as it is now, for the functions of this process."""
         self._held[name] = pickled(name, function)
+
+    def check_place(self, definition: FunctionDefinition) -> None:
+        """PATH_NOT_ALLOWED where a statement takes code from elsewhere than the allowed paths, or brings it along."""
+        if self._roots is None:
+            return
+        name = definition.name.text
+        body = read_body(definition.body, name)
+        if body.kind == "source":
+            raise RuntimeFailure(
+                "PATH_NOT_ALLOWED",
+                f"function {name} may not bring its code along: functions come from the allowed paths",
+                hint="put it into a file below one of the directories in the setting allowed_paths",
+            )
+        if body.kind == "module":
+            place = _place_of_module(body.place)
+            if place is None or not within(place, self._roots):
+                raise outside(name, f"module {body.place}")
 
     def make_ready(self, spark: SparkSession, names: Iterable[str], sources: Sequence[SourceDefinition] = ()) -> None:
         """Make the functions of a query known to Spark, those in computed columns of its sources included."""
@@ -96,6 +121,8 @@ class Functions:
             place = f"<function {name}>"
             return FunctionCode("source", place, body.attribute, body.place.encode(), search_path())
         path = Path(body.place).expanduser().absolute()
+        if self._roots is not None and not within(str(path), self._roots):
+            raise outside(name, str(path))
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -105,6 +132,16 @@ class Functions:
                 hint="a relative path begins where the program was started",
             ) from error
         return FunctionCode("source", str(path), body.attribute, content, (*search_path(), str(path.parent)))
+
+
+def _place_of_module(name: str) -> str | None:
+    """The file or directory of the package that a module is in, found without running any of it."""
+    top = name.partition(".")[0]
+    found = PathFinder.find_spec(top, list(search_path()))
+    if found is None:
+        return None
+    places = found.submodule_search_locations
+    return found.origin or next(iter(places), None) if places is not None else found.origin
 
 
 def search_path() -> tuple[str, ...]:

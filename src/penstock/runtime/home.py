@@ -74,11 +74,13 @@ class Home:
             if self._spark is None:
                 memory = self._settings.get("driver_memory")
                 parallelism = self._settings.get("parallelism")
+                master = self._settings.get("spark_master")
                 self._spark = shared_session(
                     SparkSettings(
                         log_directory=self.path / "logs",
                         driver_memory_bytes=memory if isinstance(memory, int) else _DEFAULT_MEMORY,
                         parallelism=parallelism if isinstance(parallelism, int) else None,
+                        master=master if isinstance(master, str) else "local[*]",
                     )
                 )
             return self._spark

@@ -36,6 +36,11 @@ class JobSpec:
         return self.options.late
 
     @property
+    def measured(self) -> bool:
+        """Whether it counts rows for `penstock.metrics`."""
+        return self.session.settings.get("metrics") != "off"
+
+    @property
     def bounded(self) -> bool:
         """Whether all its input comes to an end."""
         return all(source.bounded for source in self.sources)

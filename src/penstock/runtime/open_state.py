@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from penstock.spark.state_rows import join_frame, operator_names, state_frame
+from penstock.spark.state_rows import join_frame, operator_names, window_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,14 +19,17 @@ _JOIN: Final = "symmetricHashJoin"
 
 
 def open_windows(spark: SparkSession, checkpoint: Path, kept: Sequence[Kept]) -> pa.Table | None:
-    """The live groups of the windows nearest to a job's input, from Spark's state; None where it has none."""
+    """The live groups of the windows nearest to a job's input, from Spark's state; None where it has none.
+
+    Their columns are those of `window_frame`.
+    """
     import pyarrow as pa
 
     wanted = [(place, each) for place, each in enumerate(kept) if each.windowed and each.lowest]
     if not wanted or not _as_planned(spark, checkpoint, kept):
         return None
     return pa.concat_tables(
-        [state_frame(spark, checkpoint, each.functions, place, keyed=each.keyed) for place, each in wanted]
+        [window_frame(spark, checkpoint, each.functions, place, keyed=each.keyed) for place, each in wanted]
     )
 
 

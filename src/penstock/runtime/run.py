@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.clock import Clock
@@ -187,6 +188,10 @@ class Run:
 
         columns = [(column.name, column.type or self._types[column.name]) for column in self.spec.plan.columns]
         return pa.schema([(name, arrow_type(sql_type)) for name, sql_type in columns]).empty_table()
+
+    def progress(self) -> StreamingQueryProgress | None:
+        """What Spark tells of the last batch; None before the first is done."""
+        return self._query.lastProgress if self._query is not None else None
 
     @property
     def handle(self) -> QueryHandle | None:

@@ -60,6 +60,7 @@ def _define_function(statement: s.CreateFunction, engine: Engine, analysis: Anal
     definition = analysis.definition
     if not isinstance(definition, FunctionDefinition):
         raise InternalError("CREATE FUNCTION defined something else")
+    engine.functions.check_place(definition)
     if read_body(definition.body, definition.name.text).kind != "registered":
         engine.functions.call(definition)
     engine.put_catalog(analysis.session)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import PenstockError
@@ -56,10 +57,24 @@ class Supervisor:
             job.move(JobState.FAILED, error.message, error)
 
     def _restart(self, job: Job, error: PenstockError) -> None:
-        backoff = self._backoffs.setdefault(job.name, Backoff(self._clock))
-        self._due[job.name] = self._clock.monotonic() + backoff.next_delay()
+        delay = self._delay(job)
+        if delay is None:
+            job.move(JobState.FAILED, error.message, error)
+            return
+        self._due[job.name] = self._clock.monotonic() + delay
         job.restarts += 1
         job.move(JobState.RESTARTING, error.message, error)
+
+    def _delay(self, job: Job) -> float | None:
+        """The job broke now: seconds until it is started again; None where that has been tried often enough."""
+        settings = job.spec.session.settings
+        backoff = self._backoffs.setdefault(job.name, _backoff(settings, self._clock))
+        delay = backoff.next_delay()
+        most = settings.get("restart_attempts")
+        if not isinstance(most, int) or backoff.failures <= most:
+            return delay
+        del self._backoffs[job.name]  # whoever starts it now has mended something
+        return None
 
     def start_soon(self, job: Job) -> None:
         """Start a job from the supervisor's own thread."""
@@ -100,9 +115,10 @@ class Supervisor:
             job.start("started again" if job.restarts else "started")
         except PenstockError as error:
             _LOG.warning("job %s: %s", job.name, error)
-            if transient(error):  # what kept it from starting may pass as well
-                backoff = self._backoffs.setdefault(job.name, Backoff(self._clock))
-                self._due[job.name] = self._clock.monotonic() + backoff.next_delay()
+            # What kept it from starting may pass as well.
+            delay = self._delay(job) if transient(error) else None
+            if delay is not None:
+                self._due[job.name] = self._clock.monotonic() + delay
 
     def _tick(self, job: Job) -> None:
         """Partitions that have been silent for long no longer hold the watermark back."""
@@ -112,3 +128,12 @@ class Supervisor:
         if not job.reached(job.current_positions()):
             return  # rows are waiting: what looks silent may not be
         job.move_time(lambda found: found.tick(now))
+
+
+def _backoff(settings: Mapping[str, object], clock: Clock) -> Backoff:
+    """How long a job waits: as long each time where `restart_delay` is set, else longer and longer."""
+    delay = settings.get("restart_delay")
+    if not isinstance(delay, timedelta):
+        return Backoff(clock)
+    seconds = delay.total_seconds()
+    return Backoff(clock, first_s=seconds, factor=1.0, longest_s=seconds, spread=0.0)

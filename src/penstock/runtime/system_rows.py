@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.catalog.system import find_system
 from penstock.errors import InternalError
 from penstock.runtime.dimension_report import dimension_rows, version_rows
+from penstock.runtime.metrics import metric_rows
 from penstock.runtime.states import JobState
 from penstock.runtime.watermark_report import watermark_rows
 from penstock.stores.arrow_types import arrow_type
@@ -28,7 +29,9 @@ def system_table(engine: Engine, name: str, columns: Collection[str] | None = No
     if short in engine.catalog_tables:
         return engine.catalog_tables[short](engine.session)
     if short == "window_aggregates":
-        return _of_all_jobs(engine, name, engine.open_windows)
+        return _of_all_jobs(engine, name, lambda job: _without_ends(engine.open_windows(job)))
+    if short == "triggers":
+        return _of_all_jobs(engine, name, lambda job: _triggers(engine, job))
     if short == "join_buffers":
         return _of_all_jobs(engine, name, engine.join_buffers)
     if short == "watermarks":
@@ -139,12 +142,45 @@ def _connector_offsets(engine: Engine) -> list[dict[str, Any]]:
     return found
 
 
+def _metrics(engine: Engine) -> list[dict[str, Any]]:
+    import pyarrow as pa
+
+    kept = engine.home.views.system_table("penstock.metrics")
+    if kept is None:
+        raise InternalError("nobody keeps penstock.metrics")
+    place = kept.column_names.index("at")
+    rows = kept.set_column(place, "at", kept.column("at").cast(pa.int64())).to_pylist()
+    return metric_rows(rows, tuple(engine.jobs.values()), engine.clock.now_us())
+
+
 def _window_starts(engine: Engine, job: Job) -> tuple[int, ...]:
     """The starts of the windows that a job keeps open."""
     import pyarrow as pa
 
     state = engine.open_windows(job)
     return () if state is None else tuple(set(state.column("window_start").cast(pa.int64()).to_pylist()))
+
+
+def _without_ends(windows: pa.Table | None) -> pa.Table | None:
+    return None if windows is None else windows.drop_columns(["window_end"])
+
+
+def _triggers(engine: Engine, job: Job) -> pa.Table | None:
+    """What closes each open window of a job: its end, once the watermark is there."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    windows = engine.open_windows(job)
+    if windows is None:
+        return None
+    ends = windows.column("window_end")
+    watermark_us = job.last.watermark_ms * 1000 if job.last is not None else 0
+    due = pc.less_equal(ends.cast(pa.int64()), watermark_us)
+    return (
+        windows.select(["key", "window_start", "window_end"])
+        .append_column("state_key", windows.column("key"))
+        .append_column("fired", due)
+    )
 
 
 def _of_all_jobs(engine: Engine, name: str, state_of: Callable[[Job], pa.Table | None]) -> pa.Table:
@@ -163,6 +199,7 @@ def _of_all_jobs(engine: Engine, name: str, state_of: Callable[[Job], pa.Table |
 _LIVE: Final[Mapping[str, Callable[[Engine], list[dict[str, Any]]]]] = {
     "jobs": _jobs,
     "connector_offsets": _connector_offsets,
+    "metrics": _metrics,
     "dimensions": dimension_rows,
     "dimension_versions": version_rows,
 }

@@ -101,26 +101,23 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+# Spark copies arrays with NULLs in them value by value, and marks the NULLs afterwards.
+_JVM: Final = ("-Djava.awt.headless=true", "-Duser.timezone=UTC", "-Darrow.enable_null_check_for_get=false")
+
+
 def spark_options(settings: SparkSettings) -> dict[str, str]:
     """Every Spark option that differs from Spark's default, and why."""
     parallelism = settings.parallelism or cores()
     master = f"local[{max(parallelism, cores())}]" if settings.master == "local[*]" else settings.master
     streaming = "org.apache.spark.sql.execution.streaming"
     return {
+        **(_executor_options() if not master.startswith("local[") else {}),
         "spark.master": master,
         "spark.app.name": "penstock",
         # A worker that is slow to come up on a busy machine is no error yet.
         "spark.python.authenticate.socketTimeout": "120s",
         "spark.driver.memory": f"{max(settings.driver_memory_bytes // _MIB, 512)}m",
-        "spark.driver.extraJavaOptions": " ".join(
-            (
-                f"-Dlog4j2.configurationFile={_log4j(settings).as_uri()}",
-                "-Djava.awt.headless=true",
-                "-Duser.timezone=UTC",
-                # Spark copies arrays with NULLs in them value by value, and marks the NULLs afterwards.
-                "-Darrow.enable_null_check_for_get=false",
-            )
-        ),
+        "spark.driver.extraJavaOptions": " ".join((f"-Dlog4j2.configurationFile={_log4j(settings).as_uri()}", *_JVM)),
         # Nothing listens on the network.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -161,6 +158,18 @@ def spark_options(settings: SparkSettings) -> dict[str, str]:
         "spark.sql.streaming.offsetLog.formatVersion": "2" if settings.named_sources else "1",
         # An idle job asks its sources this often; each question costs a millisecond or two of a core.
         "spark.sql.streaming.pollingDelay": "20",
+    }
+
+
+def _executor_options() -> dict[str, str]:
+    """What tasks need that run in processes beside the driver: the same clock, and this package."""
+    path = os.pathsep.join([*_source_tree(), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {
+        "spark.executor.extraJavaOptions": " ".join(_JVM),
+        **({"spark.executorEnv.PYTHONPATH": path} if path else {}),
+        # A worker that is lost takes the rows of a running stage with it, and Spark has to notice before it goes on.
+        "spark.network.timeout": "60s",
+        "spark.executor.heartbeatInterval": "5s",
     }
 
 

@@ -66,6 +66,13 @@ def state_frame(
     `operator` tells which of its stateful operators is meant, as Spark numbers them, from the result down. Where groups
     are not `keyed`, what stands beside the window in Spark's key is nothing to show.
     """
+    return window_frame(spark, checkpoint, aggregates, operator, keyed=keyed).drop_columns(["window_end"])
+
+
+def window_frame(
+    spark: SparkSession, checkpoint: Path, aggregates: Sequence[str], operator: int = 0, *, keyed: bool = True
+) -> pa.Table:
+    """The same with the end of each window behind its start."""
     import pyarrow as pa
 
     if committed(checkpoint) is None:
@@ -78,6 +85,7 @@ def state_frame(
     shown: dict[str, Column] = {
         "key": f.concat_ws(",", *keys) if len(keys) > 1 else keys[0] if keys else f.lit(None).cast("string"),
         "window_start": parts.window["start"],
+        "window_end": parts.window["end"],
     }
     for name in _SHOWN:
         type_ = "bigint" if name == "count" else "double"
@@ -231,6 +239,7 @@ def _schema() -> pa.Schema:
         [
             ("key", pa.string()),
             ("window_start", pa.timestamp("us", "UTC")),
+            ("window_end", pa.timestamp("us", "UTC")),
             ("count", pa.int64()),
             ("sum", pa.float64()),
             ("min", pa.float64()),

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.errors import UnsupportedError
-from penstock.sql.dialects import flink, ksqldb, spark_pipelines
+from penstock.sql.dialects import flink, ksqldb, questdb, spark_pipelines
 from penstock.sql.expressions import ExpressionGrammar
 from penstock.sql.nodes import SystemTime
 from penstock.sql.reading import NAME_TOKENS
@@ -204,6 +204,7 @@ class RelationGrammar(ExpressionGrammar):
         if token.token_type not in {T.VAR, T.WINDOW}:
             return False
         spark_pipelines.check_watermark(self)
+        questdb.check_clause(self)
         upper = token.text.upper()
         following = _CLAUSES.get(upper)
         if following is None or self._next.text.upper() not in following:

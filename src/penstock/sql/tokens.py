@@ -14,6 +14,7 @@ from typing import Final
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import ScriptError, Span
+from penstock.sql.dialects import questdb
 
 T = TokenType
 
@@ -261,6 +262,7 @@ def _add(tokens: list[Token], kind: str, text: str, span: Span) -> None:
 
 def _append(tokens: list[Token], kind: TokenType, text: str, span: Span) -> None:
     if tokens and kind in _GLUED and tokens[-1].token_type is T.NUMBER and tokens[-1].end + 1 == span.start:
+        questdb.check_glued(tokens)
         raise ScriptError("SYNTAX_ERROR", "a name cannot begin with a digit", hint="quote the name", span=span)
     tokens.append(Token(kind, text, span.line, span.column, span.start, span.end - 1))
 

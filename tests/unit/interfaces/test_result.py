@@ -104,3 +104,15 @@ def test_an_answer_without_columns_has_rows() -> None:
     import pyarrow as pa
 
     assert Result(pa.table({})).rows() == []
+
+
+def test_frames_share_the_memory_of_the_answer() -> None:
+    """U11: Arrow, Polars and NumPy look at the same numbers; nothing is copied on the way out."""
+    import pyarrow as pa
+
+    found = Result(pa.table({"n": list(range(10_000)), "x": [0.5] * 10_000}))
+    for name in ("n", "x"):
+        column = found.arrow().column(name).chunk(0)
+        place = column.buffers()[1].address
+        assert found.polars()[name].to_arrow().buffers()[1].address == place
+        assert column.to_numpy(zero_copy_only=True).__array_interface__["data"][0] == place

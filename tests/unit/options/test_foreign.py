@@ -60,7 +60,7 @@ def test_c11_harmless_settings_are_accepted_with_a_notice(key: str, written: obj
         "execution.checkpointing.storage",
         "restart-strategy",
         "sql-client.prompt",
-        "restart-strategy.fixed-delay.attempts",
+        "restart-strategy.exponential-delay.max-backoff",
         "state.checkpoints.dir",
         "taskmanager.numberOfTaskSlots",
         "source_rate_limit",

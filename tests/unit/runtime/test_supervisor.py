@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 from penstock.clock import ManualClock
@@ -11,6 +14,7 @@ from penstock.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from penstock.runtime.job import Job
+    from penstock.runtime.run import Run
 
 FULL = RuntimeFailure("STORAGE_FULL", "no space left")
 DAMAGED = RuntimeFailure("CHECKPOINT_DAMAGED", "it cannot be read")
@@ -24,7 +28,9 @@ class Starting:
     last = None
     run = None
 
-    def __init__(self, *troubles: PenstockError) -> None:
+    def __init__(self, *troubles: PenstockError, settings: Mapping[str, object] | None = None) -> None:
+        self.spec = SimpleNamespace(session=SimpleNamespace(settings=settings or {}))
+        self.error: PenstockError | None = None
         self.state = JobState.RESTARTING
         self.starts = 0
         self._troubles = list(troubles)
@@ -36,6 +42,9 @@ class Starting:
             raise self._troubles.pop(0)
         self.state = JobState.RUNNING
 
+    def move(self, after: JobState, _: str, error: PenstockError | None = None) -> None:
+        self.state, self.error = after, error
+
 
 def looked_after(job: Starting, seconds: float) -> None:
     """The supervisor at work on the job for so long."""
@@ -45,6 +54,10 @@ def looked_after(job: Starting, seconds: float) -> None:
     for _ in range(int(seconds / 0.1)):
         supervisor._look(cast("Job", job))  # one round of its thread
         clock.advance(seconds=0.1)
+
+
+def restarting(job: Starting) -> bool:
+    return job.state is JobState.RESTARTING
 
 
 def test_a_restart_that_fails_is_tried_again() -> None:
@@ -60,3 +73,32 @@ def test_what_lasts_is_not_tried_again() -> None:
     job = Starting(DAMAGED)
     looked_after(job, 100.0)
     assert (job.starts, job.state) == (1, JobState.FAILED)
+
+
+def test_sc11_three_attempts_a_second_apart() -> None:
+    """SC11: `restart_attempts` and `restart_delay` bound how often a job is started again, and how fast."""
+    settings = {"restart_attempts": 3, "restart_delay": timedelta(seconds=1)}
+    clock = ManualClock()
+    supervisor = Supervisor(lambda: (), clock, lambda: None)
+    job = Starting(settings=settings)
+    job.state, job.restarts = JobState.RUNNING, 0
+    waits = []
+    for _ in range(4):
+        run = SimpleNamespace(failure=FULL, cause=FULL)
+        job.run = run  # type: ignore[assignment]
+        supervisor.ended(cast("Job", job), cast("Run", run))
+        if job.state is JobState.FAILED:
+            break
+        begun = clock.monotonic()
+        while restarting(job):
+            clock.advance(seconds=0.01)
+            supervisor._look(cast("Job", job))
+        waits.append(round(clock.monotonic() - begun, 1))
+    assert waits == [1.0, 1.0, 1.0]
+    assert (job.state, job.error, job.restarts) == (JobState.FAILED, FULL, 3)
+
+
+def test_a_start_that_fails_counts_as_an_attempt() -> None:
+    job = Starting(*[FULL] * 9, settings={"restart_attempts": 2, "restart_delay": timedelta(seconds=1)})
+    looked_after(job, 100.0)
+    assert (job.starts, job.state) == (3, JobState.FAILED)

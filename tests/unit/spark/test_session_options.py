@@ -23,6 +23,13 @@ def test_options(tmp_path: Path) -> None:
     assert spark_options(SparkSettings(tmp_path, master="spark://127.0.0.1:7077"))["spark.master"].startswith("spark:")
 
 
+def test_workers_of_a_cluster_run_as_the_driver_does(tmp_path: Path) -> None:
+    options = spark_options(SparkSettings(tmp_path, master="local-cluster[2,1,1024]"))
+    assert "-Duser.timezone=UTC" in options["spark.executor.extraJavaOptions"]
+    assert "-Darrow.enable_null_check_for_get=false" in options["spark.driver.extraJavaOptions"]
+    assert "spark.executor.extraJavaOptions" not in spark_options(SparkSettings(tmp_path))
+
+
 def test_no_session_before_one_is_asked_for() -> None:
     assert not session_running()
     assert jvm_pid() is None
