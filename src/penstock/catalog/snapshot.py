@@ -138,6 +138,8 @@ class Catalog:
             message, hint = f"{name} can mean {written}", "quote the name to say which one"
             return ResolutionError(condition, message, hint=hint, span=name.span)
         near = self.nearest(name, space)
+        if space == "relation":
+            near = system.nearest_system(name.text) or near
         hint = f"did you mean {near}?" if near else f"create the {word} first"
         return ResolutionError(condition, f"no {word} is named {name}", hint=hint, span=name.span)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Final
 
 from penstock.catalog.model import ColumnDefinition, SystemTable
@@ -101,3 +102,17 @@ def find_system(name: str) -> SystemTable | None:
     True
     """
     return _BY_NAME.get(name.lower())
+
+
+def nearest_system(name: str) -> str | None:
+    """The system table that an unknown name most likely means: named without its schema, or misspelt.
+
+    >>> nearest_system("jobs"), nearest_system("penstock.job"), nearest_system("penstok.jobs"), nearest_system("orders")
+    ('penstock.jobs', 'penstock.jobs', 'penstock.jobs', None)
+    """
+    if f"{SYSTEM_SCHEMA}.{name.lower()}" in _BY_NAME:
+        return f"{SYSTEM_SCHEMA}.{name.lower()}"
+    if "." not in name:
+        return None
+    close = difflib.get_close_matches(name.lower(), _BY_NAME, n=1, cutoff=0.8)
+    return close[0] if close else None

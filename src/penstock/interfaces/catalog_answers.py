@@ -168,9 +168,6 @@ def show_create(statement: s.ShowCreate, catalog: Catalog) -> pa.Table:
         if function is None:
             raise InternalError("SHOW CREATE FUNCTION was accepted for a function that is not there")
         return _text_table(("name", "sql"), [(function.name.text, f"{function.text};")])
-    system = catalog.find_system(statement.name.text)
-    if system is not None:
-        return _text_table(("name", "sql"), [(system.name, None)])
     relation = catalog.get(statement.name)
     if statement.kind is not None:
         check_kind(relation, statement.kind, statement.name, verb="show create")

@@ -362,6 +362,13 @@ def _show_create(statement: s.ShowCreate, session: Session) -> Analysis:
                 "UNKNOWN_FUNCTION", f"there is no function {statement.name} of yours", span=statement.name.span
             )
         return Analysis(session)
+    if session.catalog.find_system(statement.name.text) is not None:
+        raise ResolutionError(
+            "WRONG_OBJECT_KIND",
+            f"{statement.name} is a system table, which no statement makes",
+            hint=f"DESCRIBE {statement.name} shows its columns",
+            span=statement.name.span,
+        )
     return _named(statement.name, session)
 
 

@@ -13,7 +13,7 @@ from penstock.catalog.model import (
     SourceDefinition,
     ViewDefinition,
 )
-from penstock.catalog.system import SYSTEM_TABLES
+from penstock.catalog.system import SYSTEM_TABLES, nearest_system
 from penstock.errors import NotYetError, ResolutionError, ScriptError
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.event_times import default_event_time
@@ -21,9 +21,10 @@ from penstock.plan.names import is_proctime
 from penstock.plan.nodes import Project, Scan
 from penstock.plan.relation import EventTime, Field, Mode
 from penstock.plan.rules.order import apply_rules
-from penstock.plan.scope import field_tree, nearest
+from penstock.plan.scope import field_tree
 from penstock.plan.trees import aliased, column, identifier, select, subquery
 from penstock.sql.nodes import SystemTime
+from penstock.sql.reading import SYSTEM_SCHEMA
 from penstock.sql.spans import span_of
 from penstock.sql.statements import Name
 
@@ -71,7 +72,7 @@ def read_table(context: PlanContext, table: exp.Table, alias: str) -> Relation:
 
 def unknown_relation(context: PlanContext, name: Name, span: Span | None) -> ResolutionError:
     """The error for a name that nothing has."""
-    near = context.catalog.nearest(name.text)
+    near = nearest_system(name.text) or context.catalog.nearest(name.text)
     hint = f'did you mean "{near}"?' if near else "create it first: CREATE STREAM, CREATE TABLE or CREATE VIEW"
     return ResolutionError("UNKNOWN_RELATION", f'there is no stream, table or view "{name}"', hint=hint, span=span)
 
@@ -81,10 +82,10 @@ def _dotted(context: PlanContext, table: exp.Table, alias: str) -> Relation:
     system: SystemTable | None = context.catalog.find_system(full)
     if system is not None:
         return _bounded(context, full, "system table", system.columns, alias)
-    if table.parts[0].name.casefold() == "penstock":
-        names = [table.name for table in SYSTEM_TABLES]
-        near = nearest(full, names)
-        hint = f'did you mean "{near}"?' if near else f"the system tables are: {', '.join(names)}"
+    if near := nearest_system(full):
+        hint = f"did you mean {near}?"
+    elif table.parts[0].name.casefold() == SYSTEM_SCHEMA:
+        hint = f"the system tables are: {', '.join(table.name for table in SYSTEM_TABLES)}"
     else:
         hint = "there is one catalog: leave the part in front of the dot away"
     raise ResolutionError("UNKNOWN_RELATION", f'there is no relation "{full}"', hint=hint, span=span_of(table))

@@ -7,6 +7,7 @@ from typing import Final, NoReturn
 from penstock.errors import NotYetError, UnsupportedError
 from penstock.sql.dialects import ksqldb, materialize
 from penstock.sql.parser import PenstockParser
+from penstock.sql.reading import SYSTEM_SCHEMA
 from penstock.sql.spans import token_span
 
 # First word -> what to do instead. They change or lock rows, or belong to a server with users and transactions.
@@ -32,6 +33,10 @@ _NEVER: Final = {
     "ADD": "install Python modules into the environment",
     "UNLOAD": "nothing is loaded",
 }
+
+_KEPT: Final = (
+    "system tables can only be read; late_rows_retention and dead_letters_retention say how long rows are kept"
+)
 
 _LATER: Final = {
     "COPY": "use INSERT INTO with a sink over files",
@@ -72,13 +77,19 @@ def refused(p: PenstockParser) -> bool:
     if p.ahead("COMPILE", "PLAN") or p.ahead("COMPILE", "AND", "EXECUTE") or p.ahead("EXECUTE", "PLAN"):
         p.not_yet(f"{word} PLAN is not there yet", "run the INSERT itself", token, "STATEMENT_NOT_YET")
     if word in _NEVER:
+        hint = _KEPT if word in {"DELETE", "TRUNCATE"} and _of_the_system(p) else _NEVER[word]
         raise UnsupportedError(
-            "UNSUPPORTED_STATEMENT", f"{word} has no meaning here", hint=_NEVER[word], span=token_span(token)
+            "UNSUPPORTED_STATEMENT", f"{word} has no meaning here", hint=hint, span=token_span(token)
         )
     if word in _LATER:
         shown = {"RETRY": "RETRY DEAD LETTERS", "PLAN": "PLAN ALTER", "CANCEL": "CANCEL JOBS"}.get(word, word)
         raise NotYetError("STATEMENT_NOT_YET", f"{shown} is not there yet", hint=_LATER[word], span=token_span(token))
     return False
+
+
+def _of_the_system(p: PenstockParser) -> bool:
+    """DELETE FROM penstock.…, TRUNCATE TABLE penstock.…"""
+    return any(p.peek_text(place, SYSTEM_SCHEMA.upper()) and p.peek_text(place + 1, ".") for place in (1, 2))
 
 
 def _refuse_connection(p: PenstockParser) -> NoReturn:
