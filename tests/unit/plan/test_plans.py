@@ -330,3 +330,12 @@ def test_alter_knows_an_option_by_every_spelling_and_points_into_its_own_text() 
     report = last(made + "ALTER TABLE k RESET ('topic')")
     assert report.error is not None
     assert (report.error.condition, report.error.span) == ("MISSING_OPTION", report.statement.name.span)  # type: ignore[union-attr]
+
+
+def test_a_row_may_be_in_so_many_windows_and_no_more() -> None:
+    """D19"""
+    sql = "SELECT COUNT(*) AS n FROM trades GROUP BY HOP(ts, INTERVAL '{}' SECOND, INTERVAL '1' HOUR)"
+    planned(sql.format(1))
+    error = refused(sql.format("0.999"))
+    assert error.condition == "INVALID_WINDOW"
+    assert "into 3,604 windows, and the most is 3,600" in error.message
