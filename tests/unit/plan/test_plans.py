@@ -336,6 +336,4 @@ def test_a_row_may_be_in_so_many_windows_and_no_more() -> None:
     """D19"""
     sql = "SELECT COUNT(*) AS n FROM trades GROUP BY HOP(ts, INTERVAL '{}' SECOND, INTERVAL '1' HOUR)"
     planned(sql.format(1))
-    error = refused(sql.format("0.999"))
-    assert error.condition == "INVALID_WINDOW"
-    assert "into 3,604 windows, and the most is 3,600" in error.message
+    assert refused(sql.format("0.999")) == "INVALID_WINDOW"
