@@ -265,7 +265,34 @@ def shifted(draw: st.DrawFn) -> Query:
 
 
 JOINED: Final = (bounded, chained, over_joins, window_joins, summed_joins)
-WINDOWED: Final = (distinct, cumulating, grouping_sets, first_rows, shifted)
+
+
+@st.composite
+def first_of_keys(draw: st.DrawFn) -> Query:
+    """The first row of each key, for ever or within the watermark, spelled in two ways; and a window over them."""
+    where = f" WHERE {draw(predicates())}" if draw(st.booleans()) else ""
+    kind, keys = draw(st.integers(0, 3)), draw(st.sampled_from(["k", "k, g"]))
+    if kind == 0:
+        return Query(f"SELECT DISTINCT ON ({keys}) {keys} FROM s{where}", f"SELECT DISTINCT {keys} FROM given{where}")
+    bounded = f"SELECT DISTINCT {keys}, ts FROM given{where}"
+    if kind == 1:
+        size = draw(st.sampled_from([2, 10]))
+        window, micros = f"ts, {interval(size)}", size * SECOND
+        return Query(
+            f"SELECT TUMBLE_START({window}) AS s, TUMBLE_END({window}) AS e, {keys}, COUNT(*) AS n FROM "
+            f"(SELECT DISTINCT ON ({keys}, ts) {keys}, ts FROM s{where}) AS f GROUP BY {keys}, TUMBLE({window})",
+            f"SELECT ts // {micros} * {micros} AS ws, ws + {micros}, {keys}, count(*) FROM ({bounded}) GROUP BY {keys}, ws",
+            closes=True,
+            end=1,
+        )
+    rank = f"ROW_NUMBER() OVER (PARTITION BY {keys}, ts ORDER BY {draw(st.sampled_from(['PROCTIME()', 'ts']))})"
+    sql = f"SELECT {keys}, ts FROM (SELECT {keys}, ts, {rank} AS rn FROM s{where}) AS f WHERE rn = 1"
+    if kind == 2:
+        sql = f"SELECT {keys}, ts FROM s{where} QUALIFY {rank} = 1"
+    return Query(sql, bounded, closes=True, at_once=True)
+
+
+WINDOWED: Final = (distinct, first_of_keys, cumulating, grouping_sets, first_rows, shifted)
 
 
 @st.composite

@@ -41,6 +41,12 @@ SELECT s.SECTOR AS sector, COUNT(*) AS n, SUM(t.price) AS total
 FROM trades t JOIN securities FOR SYSTEM_TIME AS OF PROCTIME() AS s ON t.symbol = s.instrumentId GROUP BY s.SECTOR
 """
 
+HOURLY = """
+CREATE MATERIALIZED VIEW hourly AS
+SELECT s.SECTOR AS sector, TUMBLE_START(t.ts, INTERVAL '1' HOUR) AS hour, COUNT(*) AS n, SUM(t.price) AS total
+FROM trades t JOIN securities s ON t.symbol = s.instrumentId GROUP BY s.SECTOR, TUMBLE(t.ts, INTERVAL '1' HOUR)
+"""
+
 
 def put(db: penstock.Database, *rows: tuple[int, str, float, float]) -> None:
     db.append("trades", [{"id": i, "symbol": s, "price": p, "ts": ms(second)} for i, s, p, second in rows])
@@ -55,10 +61,10 @@ def started(db: penstock.Database) -> list[tuple[object, ...]]:
 
 
 def test_updates_take_effect_between_two_batches(opened: Callable[..., penstock.Database]) -> None:
-    """G10, G21, L7, L13, L16, L17, L20, L21: all of a batch sees one version; nothing is restarted, lost or doubled."""
+    """G10, G21, L7, L13, L16, L17, L20, L21, SC10: all of a batch sees one version; nothing is restarted, lost or doubled."""
     db = opened()
     db.register_dimension("securities", SECURITIES)
-    db.execute(f"{STREAM}; {ENRICHED}; {WINDOWS}; {TOTALS};")
+    db.execute(f"{STREAM}; {ENRICHED}; {WINDOWS}; {TOTALS}; {HOURLY};")
     put(db, (1, "AAPL", 150, 1), (2, "UNKN", 200, 2), (3, "PENNY", 1, 3), (4, "MSFT", 300, 59))
     db.settle()
     assert read(db, "enriched") == [
@@ -111,7 +117,9 @@ def test_updates_take_effect_between_two_batches(opened: Callable[..., penstock.
     assert read(db, "totals")[0] == ("Fruit", 4, 177.0)
     status = DimensionBroadcastManager(db).broadcast_table("securities")
     assert status.version == 2
-    assert set(status.jobs) == {"enriched", "windows", "totals"}
+    assert set(status.jobs) == {"enriched", "windows", "totals", "hourly"}
+    db.drain("hourly")
+    assert read(db, "hourly") == [("Fruit", at(0), 4, 177.0), ("Mining", at(0), 1, 1.0), ("Tech", at(0), 2, 450.0)]
     with pytest.raises(penstock.PenstockError) as raised:
         db.execute("DROP TABLE securities")
     assert raised.value.condition == "DEPENDENT_OBJECTS"
@@ -138,6 +146,24 @@ def test_plans_limits_and_keys(db: penstock.Database) -> None:
     assert "broadcast to every task, no shuffle" in told
     assert "broadcast = False" in "\n".join(row[0] for row in db.sql(f"EXPLAIN {query.format('shuffled')}").rows())
 
+    # A subquery is a join too, and what a query over the dimension gives is sent as the dimension is.
+    member = "SELECT t.id FROM trades t WHERE t.symbol IN (SELECT instrumentId FROM {} WHERE SECTOR = 'Tech')"
+    found = plan(db, member.format("securities"))
+    assert "BroadcastHashJoin" in found
+    assert "LeftSemi" in found
+    assert "Exchange hash" not in found
+    sectors = (
+        "SELECT t.id, c.n FROM trades t JOIN {0} s ON t.symbol = s.instrumentId "
+        "JOIN (SELECT SECTOR, COUNT(*) AS n FROM {0} GROUP BY SECTOR) c ON c.SECTOR = s.SECTOR"
+    )
+    found = plan(db, sectors.format("securities"))
+    assert found.count("BroadcastHashJoin") == 2
+    assert found.count("Exchange hash") == 1, "of the dimension, for its groups"
+    assert found.index("StreamingRelation") < found.index("Exchange hash")
+    db.execute("CREATE MATERIALIZED VIEW of_tech AS " + member.format("securities"))
+    db.execute("CREATE MATERIALIZED VIEW of_sectors AS " + sectors.format("securities"))
+    db.execute("CREATE MATERIALIZED VIEW of_sectors_shuffled AS " + sectors.format("shuffled"))
+
     db.execute("CREATE MATERIALIZED VIEW by_broadcast AS " + query.format("securities"))
     db.execute("CREATE MATERIALIZED VIEW by_shuffle AS " + query.format("shuffled"))
     put(db, (1, "AAPL", 1, 1), (2, "UNKN", 1, 2), (3, "PENNY", 1, 3))
@@ -145,6 +171,8 @@ def test_plans_limits_and_keys(db: penstock.Database) -> None:
     rows = [(1, "Apple"), (2, None), (3, "Penny")]
     assert read(db, "by_broadcast") == rows
     assert read(db, "by_shuffle") == rows
+    assert read(db, "of_tech") == [(1,)]
+    assert read(db, "of_sectors") == read(db, "of_sectors_shuffled") == [(1, 2), (3, 1)]
     assert db.sql(
         "SELECT name, broadcast, memory_bytes = bytes * copies FROM penstock.dimensions ORDER BY name"
     ).rows() == [
@@ -165,6 +193,9 @@ def test_plans_limits_and_keys(db: penstock.Database) -> None:
     assert any("4 rows are over broadcast_max_rows (3)" in notice for notice in notices), notices
     assert any("1 key stands in more than one row (instrumentId)" in notice for notice in notices), notices
     check_change_log(db, "by_broadcast")
+    assert read(db, "of_tech") == [(1,), (4,), (5,)], "a key that stands twice is in the list all the same"
+    assert read(db, "of_sectors") == [(1, 2), (3, 1), (4, 3), (5, 3), (5, 3)], "counted in the version of the batch"
+    assert read(db, "of_sectors_shuffled") == [(1, 2), (3, 1), (4, 2), (5, 2)]
 
     # Queries that nobody keeps, and rows that are only tested.
     db.execute("RESET broadcast_max_rows")
@@ -269,7 +300,7 @@ def test_a_large_dimension_is_asked_by_key(db: penstock.Database) -> None:
 
 @pytest.mark.soak
 def test_ten_million_rows(db: penstock.Database) -> None:
-    """L11: a dimension of ten million rows, below the limits once they are set; rows are asked for by key."""
+    """L11, U6: a dimension of ten million rows, below the limits once they are set; rows are asked for by key."""
     import pyarrow.compute as pc
 
     many = 10_000_000

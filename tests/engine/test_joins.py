@@ -127,6 +127,55 @@ def test_joins_wait_and_let_go(opened: Callable[..., penstock.Database]) -> None
         assert db.sql(f"SELECT * FROM penstock.{table}").rows() == []
 
 
+def test_the_first_row_of_each_key(opened: Callable[..., penstock.Database]) -> None:
+    """G13, G14: the first to arrive is let through at once, also over a restart; keys with a time are forgotten with it."""
+    views = {
+        "ever": "SELECT DISTINCT ON (customer) customer, id FROM orders",
+        "flink": (
+            "SELECT customer, id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY customer ORDER BY PROCTIME()) AS rn "
+            "FROM orders) WHERE rn = 1 AND amount > 0"
+        ),
+        "soon": "SELECT customer, id, ts FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY customer, ts ORDER BY ts) = 1",
+        "counted": (
+            "SELECT customer, COUNT(*) AS n FROM (SELECT DISTINCT ON (customer, ts) customer, ts FROM orders) AS d "
+            "GROUP BY customer, TUMBLE(ts, INTERVAL '10' SECOND)"
+        ),
+    }
+    db = opened()
+    db.execute(STREAMS)
+    for view, query in views.items():
+        db.execute(f"CREATE MATERIALIZED VIEW {view} AS {query}")
+    assert any("every key for ever" in notice for notice in db.notices())
+    db.append("orders", [order(1, 10)])
+    db.settle(180)
+    db.append("orders", [order(2, 10), order(3, 11, "bob", amount=0), order(4, 11, None)])
+    db.settle(180)
+    ever = [(None, 4), ("ada", 1), ("bob", 3)]
+    soon = [(None, 4, at(11)), ("ada", 1, at(10)), ("bob", 3, at(11))]
+    assert read(db, "ever") == ever
+    assert read(db, "flink") == ever[:2], "the filter comes after the first row was chosen"
+    assert read(db, "soon") == soon
+    db.close()
+
+    db = opened()
+    db.append("orders", [order(5, 12), order(6, 11, "bob"), order(7, 40, None)])
+    db.settle(180)
+    assert read(db, "ever") == ever
+    assert read(db, "soon") == in_order([*soon, ("ada", 5, at(12)), (None, 7, at(40))])
+    assert read(db, "counted") == [(None, 1), ("ada", 2), ("bob", 1)]
+    # Behind the watermark of 35: late where keys go with their time; where they are kept for ever it is a row as others.
+    db.append("orders", [order(8, 10), order(9, 10, "eve")])
+    db.settle(180)
+    assert read(db, "ever") == [*ever, ("eve", 9)]
+    assert len(read(db, "soon")) == 5
+    late = db.sql("SELECT job, row FROM penstock.late_rows").rows()
+    assert sorted((name, json.loads(row)["id"]) for name, row in late) == [
+        (name, number) for name in ("counted", "soon") for number in (8, 9)
+    ]
+    for view in views:
+        check_change_log(db, view)
+
+
 def test_windows_joined(db: penstock.Database) -> None:
     """G9, G12, G13: windows of two streams side by side; while they are open, both are shown; no row is told of twice."""
     side = "SELECT window_start, window_end, {0} AS id, COUNT(*) AS n FROM TUMBLE(TABLE {1}, DESCRIPTOR(ts), INTERVAL '10' SECOND) GROUP BY window_start, window_end, {0}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -121,10 +121,16 @@ def check_batch(path: Path, chosen: Sequence[Query], workload: Workload, streams
             assert have == want, f"batch: {query.sql}\nmissing {want - have}\nnot expected {have - want}"
 
 
-def check(db: penstock.Database, views: dict[str, Query], appends: Sequence[Append], partitions: int | None) -> None:
+def check(
+    db: penstock.Database,
+    views: dict[str, Query],
+    appends: Sequence[Append],
+    partitions: int | None,
+    answer: Callable[[Query, Sequence[Append]], list[tuple[Any, ...]]] | None = None,
+) -> None:
     """Every view is the answer over the rows so far; of windows, those that have closed. Drained, all have."""
     for view, query in views.items():
-        wanted = batch_answer(query, appends)
+        wanted = (answer or batch_answer)(query, appends)
         if query.closes and partitions is not None:
             reached = watermark(appends, partitions)
             assert job(db, view).watermark == (None if reached is None else EPOCH + (datetime.resolution * reached)), (

@@ -10,6 +10,7 @@ from penstock.plan.join_times import JoinTime, TimeColumn, time_output
 from penstock.plan.relation import WINDOW_COLUMN
 from penstock.plan.spark_blocks import (
     aggregates,
+    first_keys,
     is_window_call,
     item_of,
     length_us,
@@ -30,10 +31,12 @@ def time_joins(select: exp.Select) -> list[tuple[exp.Join, JoinTime]]:
 
 
 def distinct_key(select: exp.Select) -> exp.Column | None:
-    """The time or window by which a SELECT DISTINCT forgets its rows."""
+    """The time or window by which a SELECT DISTINCT forgets its rows; None where it forgets none."""
     if select.args.get("distinct") is None:
         return None
-    name = time_output(select)
+    name, keys = time_output(select), first_keys(select)
+    if keys and name not in keys:
+        return None  # every key is kept
     found = item_of(select, name) if name is not None else None
     return found if isinstance(found, exp.Column) else None
 

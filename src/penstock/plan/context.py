@@ -78,6 +78,7 @@ class PlanContext:
     reads: dict[str, set[str]] = field(default_factory=dict)
     depends_on: dict[str, None] = field(default_factory=dict)
     functions: dict[str, None] = field(default_factory=dict)
+    subqueries: list[Node] = field(default_factory=list)  # those inside expressions, over bounded relations
     notices: dict[str, None] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
     views: int = 0  # put in place so far

@@ -17,7 +17,15 @@ from sqlglot import exp
 from penstock.frozen import frozen
 from penstock.plan.join_times import join_time
 from penstock.plan.prune import columns_read
-from penstock.plan.spark_blocks import aggregate_nodes, aggregates, group_keys, outputs, relations, stream_joins
+from penstock.plan.spark_blocks import (
+    aggregate_nodes,
+    aggregates,
+    first_keys,
+    group_keys,
+    outputs,
+    relations,
+    stream_joins,
+)
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.trees import column
 
@@ -48,6 +56,7 @@ def state_of(found: JobScans, kind: str) -> StateDescription:
     """What a job over these scans keeps. A stateless job keeps only how far it has read."""
     views = {scan.view: scan.id for scan in found.scans}
     views.update({dimension.view: dimension.id for dimension in found.dimensions})
+    views.update({query.view: f"({query.sql})" for query in found.static})
     reader = _Reader(views)
     reader.query(found.tree)
     described: dict[str, Any] = {
@@ -157,7 +166,9 @@ class _Reader:
         if stream_joins(query):
             self.joins.append([*rows, *self._joined_columns(query, values)])
         if query.args.get("distinct") is not None:
-            self.distinct.append([self._text(item.unalias(), values) for item in query.expressions])
+            keys = first_keys(query)
+            kept = [item for item in query.expressions if not keys or item.alias_or_name in keys]
+            self.distinct.append([self._text(item.unalias(), values) for item in kept])
         if aggregates(query):
             return self._aggregate(query, values, rows), [f"of aggregate {len(self.aggregates)}"]
         return {item.alias_or_name: self._resolved(item.unalias(), values) for item in query.expressions}, rows

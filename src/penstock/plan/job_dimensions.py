@@ -12,21 +12,34 @@ from sqlglot import exp
 from penstock.errors import NotYetError
 from penstock.frozen import frozen
 from penstock.plan.nodes import (
+    Aggregate,
+    Deduplicate,
     Filter,
     Join,
+    Limit,
     Node,
     Project,
+    Rank,
     Scan,
+    SetOperation,
+    Sort,
     Unnest,
     Values,
     all_nodes,
 )
-from penstock.plan.spark_blocks import relations, selects
+from penstock.plan.spark_blocks import aggregates, relations, selects
+from penstock.plan.spark_text import spark_sql
+from penstock.plan.trees import identifier
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.plan.logical import LogicalPlan
 
 DIMENSION_VIEW: Final = "__dimension_"
+_QUERY_VIEW: Final = f"{DIMENSION_VIEW}query_"
+# What Spark does with all the rows of a dimension, whatever the stream does.
+_STATIC: Final = (Filter, Project, Values, Unnest, Join, SetOperation, Deduplicate, Sort, Limit, Rank)
 
 
 @frozen
@@ -44,6 +57,16 @@ class DimensionPlan:
     keys: tuple[str, ...]
 
 
+@frozen
+class StaticView:
+    """A query over dimensions alone that aggregates, sorts or puts rows together: a view of its own, which each batch
+    computes anew from the versions it sees. `dimensions` are the ids of those it reads."""
+
+    view: str
+    sql: str
+    dimensions: tuple[str, ...]
+
+
 def static_nodes(plan: LogicalPlan) -> frozenset[int]:
     """The ids of the operators on the bounded side of joins with a stream."""
     return frozenset(
@@ -57,20 +80,21 @@ def static_nodes(plan: LogicalPlan) -> frozenset[int]:
 def static_relations(plan: LogicalPlan) -> frozenset[str]:
     """The names of the relations that a job sees as a whole."""
     inside = static_nodes(plan)
-    return frozenset(scan.relation for scan in plan.scans() if id(scan) in inside)
+    joined = {scan.relation for scan in plan.scans() if id(scan) in inside}
+    return frozenset(joined | {node.relation for node in plan.subquery_nodes() if isinstance(node, Scan)})
 
 
 def check_static(node: Node) -> None:
-    """Raises QUERY_NOT_YET for what a job does not do with a dimension before the join."""
+    """Raises QUERY_NOT_YET for what a job does not do with a dimension before the join, or in a subquery."""
     if isinstance(node, Scan) and node.kind in ("dimension", "table"):
         return
-    if isinstance(node, Filter | Project | Values | Unnest) or (isinstance(node, Join) and node.strategy == "batch"):
+    if isinstance(node, _STATIC) or (isinstance(node, Aggregate) and node.window is None):
         return
     what = f'{node.kind} "{node.relation}"' if isinstance(node, Scan) else node.label
     raise NotYetError(
         "QUERY_NOT_YET",
         f"{what} beside a stream in a job is not there yet",
-        hint="join the dimension or bounded table itself, with filters and projections at most",
+        hint="join a dimension or a bounded table, or a query over them without windows",
     )
 
 
@@ -80,6 +104,45 @@ def is_static(below: exp.Expr) -> bool:
         return below.name.startswith(DIMENSION_VIEW)
     found = [table for table in below.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
     return all(table.name.startswith(DIMENSION_VIEW) for table in found)
+
+
+def static_views(tree: exp.Query, dimensions: Sequence[DimensionPlan]) -> tuple[StaticView, ...]:
+    """Takes the queries over dimensions alone that do more than filter out of a tree, in place; it reads views then."""
+    found: list[StaticView] = []
+    known = {dimension.view: dimension.id for dimension in dimensions}
+    for query in _whole_queries(tree):
+        view = f"{_QUERY_VIEW}{len(found)}"
+        read = [known[table.name] for table in query.find_all(exp.Table) if table.name in known]
+        found.append(StaticView(view, spark_sql(query.this), tuple(read)))
+        query.replace(exp.Table(this=identifier(view), alias=exp.TableAlias(this=identifier(query.alias))))
+    return tuple(found)
+
+
+def _whole_queries(tree: exp.Expr) -> list[exp.Subquery]:
+    """The outermost subqueries of FROM clauses that are over dimensions alone and keep more than one row in mind."""
+    if isinstance(tree, exp.SetOperation):
+        return [*_whole_queries(tree.this), *_whole_queries(tree.expression)]
+    if not isinstance(tree, exp.Select):
+        return []
+    items = [tree.args["from_"].this] if tree.args.get("from_") is not None else []
+    items += [join.this for join in tree.args.get("joins") or []]
+    found: list[exp.Subquery] = []
+    for item in items:
+        if isinstance(item, exp.Subquery):
+            whole = is_static(item.this) and _keeps(item.this)
+            found += [item] if whole else _whole_queries(item.this)
+    return found
+
+
+def _keeps(query: exp.Expr) -> bool:
+    clauses = ("distinct", "order", "limit", "offset")
+    return isinstance(query, exp.SetOperation) or any(
+        aggregates(block)
+        or any(block.args.get(clause) is not None for clause in clauses)
+        or any(item.find(exp.Window) is not None for item in block.expressions)
+        or any(isinstance(below, exp.SetOperation) for below in relations(block).values())
+        for block in selects(query)
+    )
 
 
 def join_keys(tree: exp.Expr, table: exp.Table) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from penstock.frozen import frozen
 from penstock.plan.closing import distinct_key, spread_us, waits
 from penstock.plan.distinct_steps import DistinctStep, distinct_steps
 from penstock.plan.fingerprint import state_of
-from penstock.plan.job_dimensions import DimensionPlan
+from penstock.plan.job_dimensions import DimensionPlan, StaticView, static_nodes
 from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
 from penstock.plan.join_times import note_stand_in
 from penstock.plan.kept_state import Kept, kept_state
@@ -28,7 +28,16 @@ from penstock.plan.refused import refuse
 from penstock.plan.relation import WINDOW_COLUMN
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
 from penstock.plan.running import Running, running
-from penstock.plan.spark_blocks import group_keys, selects, stream_joins, window_call, window_key
+from penstock.plan.spark_blocks import (
+    aggregates,
+    first_keys,
+    group_keys,
+    relations,
+    selects,
+    stream_joins,
+    window_call,
+    window_key,
+)
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.trees import aliased, call, dot, number
 
@@ -81,6 +90,7 @@ class JobPlan:
     how: str  # for EXPLAIN: who keeps the state
     functions: tuple[str, ...] = ()  # of the user, that the text calls
     dimensions: tuple[DimensionPlan, ...] = ()
+    static: tuple[StaticView, ...] = ()  # views over those of dimensions, that the core reads too
     lookup: LookupTexts | None = None  # the same over calls in the place of joins, where that can be
 
     def with_lookups(self) -> JobPlan:
@@ -110,9 +120,29 @@ def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
 
 
 def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
-    if any(isinstance(node, Aggregate) and node.window is None for node in plan.nodes()):
+    static = static_nodes(plan)
+    if any(isinstance(node, Aggregate) and node.window is None and id(node) not in static for node in plan.nodes()):
+        _refuse_subqueries(found.tree)
         return _running_job(plan, found, state)
     return _made(plan, found, "append", found.tree, how=f"Spark; {_kept(found.tree)}")
+
+
+def _refuse_subqueries(tree: exp.Expr) -> None:
+    """What stands at or above a running aggregate is computed by the view store, which has no dimensions."""
+    block = tree
+    while isinstance(block, exp.Select):
+        where = None if aggregates(block) else block.args.get("where")
+        parts = [*block.expressions, *group_keys(block), *filter(None, (block.args.get("having"), where))]
+        if any(part.find(exp.Subquery) is not None for part in parts):
+            raise NotYetError(
+                "QUERY_NOT_YET",
+                "a subquery in the SELECT list or HAVING of a running aggregate is not there yet",
+                hint="put it into the WHERE below the aggregate, or into the query that reads the view",
+            )
+        below = list(relations(block).values())
+        if aggregates(block) or len(below) != 1:
+            return
+        block = below[0]
 
 
 def _kept(tree: exp.Expr) -> str:
@@ -128,6 +158,8 @@ def _kept(tree: exp.Expr) -> str:
         found.append("windows close there")
     if any(distinct_key(block) is not None for block in blocks):
         found.append("duplicates are forgotten there when the watermark passes them")
+    if any(first_keys(block) and distinct_key(block) is None for block in blocks):
+        found.append("every key is remembered there for ever")
     return ", ".join(found) or "nothing is kept between batches"
 
 
@@ -189,6 +221,7 @@ def _made(
         how=how,
         functions=plan.functions,
         dimensions=found.dimensions,
+        static=found.static,
     )
 
 

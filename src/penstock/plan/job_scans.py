@@ -10,14 +10,21 @@ from penstock.errors import NotYetError
 from penstock.frozen import frozen
 from penstock.plan.closing import distinct_key, time_joins, waits
 from penstock.plan.event_marks import settle_marks
-from penstock.plan.job_dimensions import DIMENSION_VIEW, DimensionPlan, join_keys, static_relations
+from penstock.plan.job_dimensions import (
+    DIMENSION_VIEW,
+    DimensionPlan,
+    StaticView,
+    join_keys,
+    static_relations,
+    static_views,
+)
+from penstock.plan.nodes import Scan
 from penstock.plan.prune import columns_read, prune
 from penstock.plan.spark_blocks import origins, own_window_calls, relations, scans, selects
 from penstock.plan.trees import column, identifier
 
 if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
-    from penstock.plan.nodes import Scan
     from penstock.plan.relation import EventTime
 
 
@@ -44,6 +51,7 @@ class JobScans:
     tree: exp.Query
     scans: tuple[ScanPlan, ...]
     dimensions: tuple[DimensionPlan, ...] = ()
+    static: tuple[StaticView, ...] = ()  # what the tree reads beside the views of both
 
 
 def job_scans(plan: LogicalPlan, tree: exp.Query) -> JobScans:
@@ -54,6 +62,7 @@ def job_scans(plan: LogicalPlan, tree: exp.Query) -> JobScans:
     times = _event_times(tree, plan)
     read = _columns(tree)
     known = {scan.relation: scan for scan in plan.scans()}
+    known |= {scan.relation: scan for scan in plan.subquery_nodes() if isinstance(scan, Scan)}
     static = static_relations(plan)
     found: list[ScanPlan] = []
     dimensions: list[DimensionPlan] = []
@@ -72,13 +81,14 @@ def job_scans(plan: LogicalPlan, tree: exp.Query) -> JobScans:
         if not table.alias:
             table.set("alias", exp.TableAlias(this=identifier(relation)))
         table.set("this", identifier(view))
-    return JobScans(tree, tuple(found), tuple(dimensions))
+    return JobScans(tree, tuple(found), tuple(dimensions), static_views(tree, dimensions))
 
 
 def _columns(tree: exp.Expr) -> dict[int, set[str]]:
     """The columns that are read of each table."""
     found: dict[int, set[str]] = {}
-    for select in selects(tree):
+    inside = [query.this for query in tree.find_all(exp.Subquery) if not isinstance(query.parent, exp.From | exp.Join)]
+    for select in (block for query in (tree, *inside) for block in selects(query)):
         read = columns_read(select)
         for alias, below in relations(select).items():
             if isinstance(below, exp.Table):

@@ -23,6 +23,7 @@ class LogicalPlan:
     depends_on: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     reads: tuple[tuple[str, tuple[str, ...]], ...] = ()  # of each source, the columns that are needed
+    subqueries: tuple[Node, ...] = ()  # inside expressions: `IN (SELECT …)`, EXISTS, a value; over bounded relations
 
     @property
     def mode(self) -> Mode:
@@ -41,5 +42,9 @@ class LogicalPlan:
         return all_nodes(self.root)
 
     def scans(self) -> tuple[Scan, ...]:
-        """The relations that are read."""
+        """The relations that are read, without those of subqueries inside expressions."""
         return tuple(node for node in self.nodes() if isinstance(node, Scan))
+
+    def subquery_nodes(self) -> Iterator[Node]:
+        """The operators of subqueries inside expressions."""
+        return (node for query in self.subqueries for node in all_nodes(query))

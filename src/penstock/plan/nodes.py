@@ -229,11 +229,16 @@ class SetOperation(Node):
 
 @frozen(kw_only=True)
 class Deduplicate(Node):
-    """SELECT DISTINCT."""
+    """SELECT DISTINCT, or the row of each key that arrives first."""
+
+    first_of: tuple[str, ...] = ()
 
     @property
     def shuffles(self) -> bool:
         return True
+
+    def details(self) -> dict[str, str]:
+        return {"first of": ", ".join(self.first_of)} if self.first_of else {}
 
 
 @frozen(kw_only=True)

@@ -78,6 +78,7 @@ def plan_output(
         tuple(context.depends_on),
         tuple(context.functions),
         _reads(root, context),
+        tuple(context.subqueries),
     )
 
 

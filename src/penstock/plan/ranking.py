@@ -200,7 +200,8 @@ def refuse_over(written: exp.Window) -> NotYetError:
         condition, what = "UPDATING_TOP_N", f"{name} over a stream"
         hint = (
             "rank within a window that closes: PARTITION BY window_start, window_end over a windowed aggregate, "
-            "with ROW_NUMBER() and a filter rn <= N around it"
+            "with ROW_NUMBER() and a filter rn <= N around it; the first row of a key to arrive is ROW_NUMBER() = 1 "
+            "with ORDER BY PROCTIME()"
         )
     else:
         condition, what = "UPDATING_WINDOW_FUNCTION", f"{name} OVER (…) on a stream"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.errors import NotYetError
-from penstock.plan.closing import distinct_key
+from penstock.plan.closing import distinct_key, waits
 from penstock.plan.job_dimensions import check_static, static_nodes, static_relations
 from penstock.plan.join_times import time_output
 from penstock.plan.nodes import (
@@ -29,7 +29,7 @@ from penstock.plan.nodes import (
     WindowAssign,
 )
 from penstock.plan.relation import EVENT_TIME_COLUMN, Mode
-from penstock.plan.spark_blocks import relations, scans, selects, window_key
+from penstock.plan.spark_blocks import first_keys, scans, selects, window_key
 from penstock.sql.spans import span_of
 from penstock.sql.statements import Emit
 
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 _RUNS = (
     "today a job runs filters, projections, UNNEST, UNION ALL, windows that close and the first rows of each, joins of "
-    "streams and with dimension tables, DISTINCT with the event time, and GROUP BY without a window"
+    "streams and with dimension tables, DISTINCT with the event time, the first row of each key that arrives, "
+    "and GROUP BY without a window"
 )
 _BOUNDED_HINT = "store the result without it as a materialized view, and add it when you read the view"
 
@@ -52,16 +53,21 @@ def refuse(plan: LogicalPlan) -> None:
             check_static(node)
         else:
             _check(node, plan)
+    for node in plan.subquery_nodes():
+        check_static(node)
     streams = {scan.relation for scan in plan.scans() if id(scan) not in static}
     _refuse_both(streams & static_relations(plan))
     if not streams:
         raise _not_yet("a job over no stream is not there yet", "read a stream or a bounded table", None)
-    read = {id(table) for select in selects(plan.spark) for table in relations(select).values()}
-    for table in scans(plan.spark):
-        if id(table) not in read:
-            raise _not_yet(f'a subquery over "{table.name}" in a job is not there yet', _RUNS, span_of(table))
     for select in selects(plan.spark):
+        if all(table.name not in streams for table in scans(select)):
+            continue  # over dimensions alone
         _check_select(select)
+        if first_keys(select) and distinct_key(select) is None and waits(plan.spark):
+            # Spark drops rows behind the watermark there, though their windows are still open.
+            hint = "add the event time to the PARTITION BY or DISTINCT ON, so that old keys can be forgotten too"
+            what = "the first rows of keys without the event time, beside something that waits for the watermark,"
+            raise _not_yet(f"{what} in a job are not there yet", hint, None)
     _check_running(plan.root, covered=False)
 
 
@@ -75,7 +81,7 @@ def _refuse_both(both: set[str]) -> None:
 
 def _check_select(select: exp.Select) -> None:
     """What only the tree shows: whether rows that are kept can be let go of again."""
-    if select.args.get("distinct") is not None:
+    if select.args.get("distinct") is not None and not first_keys(select):
         key = distinct_key(select)
         if key is None or time_output(select) == EVENT_TIME_COLUMN:
             hint = "select the event time, or the bounds of a window, so that old rows can be forgotten"
@@ -173,8 +179,10 @@ def _check_running(node: Node, *, covered: bool) -> None:
         covered = True
     elif not isinstance(node, Output | Project | Filter):
         covered = True
+    dimension = node.static_input if isinstance(node, Join) else None
     for inner in node.inputs:
-        _check_running(inner, covered=covered)
+        if inner is not dimension:
+            _check_running(inner, covered=covered)
 
 
 def _place(tree: exp.Expr, kind: type[exp.Expr]) -> Span | None:

@@ -10,6 +10,7 @@ from penstock.errors import NotYetError, UnsupportedError
 from penstock.plan.block import Block
 from penstock.plan.context import PlanContext, RankLimit, Relation
 from penstock.plan.expressions import ExpressionBinder
+from penstock.plan.first_rows import first_rows
 from penstock.plan.from_clause import plan_from, settle_joins
 from penstock.plan.grouping import Grouping, changes_at_source, check_grouped, plan_grouping, updating_input
 from penstock.plan.joins import conjuncts_of
@@ -125,6 +126,7 @@ def _expression_subquery(context: PlanContext, tree: exp.Expr, scope: Scope) -> 
             span=span_of(tree),
             mode=Mode.RETRACT.value,
         )
+    context.subqueries.append(relation.node)
     visible = [entry for entry in relation.fields if not entry.hidden]
     if len(visible) != len(relation.fields):
         inner_name = "__in"
@@ -258,10 +260,10 @@ def _aggregate(block: Block, node: Node) -> Node:
 
 
 def _ranked(block: Block, limit: RankLimit | None) -> Relation:
-    """OVER on a stream: the first N rows of each window are kept by Spark; everything else is not there yet."""
+    """OVER on a stream: the first N rows of each window, and the first to arrive of each key, are kept by Spark."""
     base = _operators_without_over(block)
     windows = block.bound.windows if block.grouping is None else {}
-    plan = window_top_n(block, base, limit, windows)
+    plan = window_top_n(block, base, limit, windows) or first_rows(block, base, limit)
     if plan is None:
         raise refuse_over(block.binder.over[0])
     return plan

@@ -117,6 +117,13 @@ def _leaves(entry: exp.Expr) -> Iterator[exp.Expr]:
         yield entry
 
 
+def first_keys(select: exp.Select) -> tuple[str, ...]:
+    """The output columns by which a SELECT keeps first rows; none where it does not, or keeps what is distinct."""
+    distinct = select.args.get("distinct")
+    on = distinct.args.get("on") if isinstance(distinct, exp.Distinct) else None
+    return tuple(name.name for name in on.expressions) if on is not None else ()
+
+
 def window_key(select: exp.Select) -> exp.Expr | None:
     """The key of a GROUP BY that is a window."""
     for key in group_keys(select):

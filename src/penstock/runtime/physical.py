@@ -45,7 +45,7 @@ def physical_plan(engine: Engine, logical: LogicalPlan) -> str:
         for dimension in dimensions:
             dimension.make_ready(spark)
         # Spark explains a stream only where it sees that it is one: in a plan that is analysed already.
-        frame = core_frame(spark, plan).select("*")
+        frame = core_frame(spark, plan, dimensions).select("*")
         with contextlib.redirect_stdout(text):
             frame.explain()
             if plan.batch is not None:

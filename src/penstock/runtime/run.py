@@ -88,7 +88,7 @@ class Run:
     def start(self) -> None:
         """Start the query; an error of Spark's analyzer is raised here, one of its planner ends the run."""
         try:
-            frame = core_frame(self._spark, self.spec.plan)
+            frame = core_frame(self._spark, self.spec.plan, self._dimensions)
             writer = (
                 frame.writeStream.outputMode("update" if self.spec.plan.kind == "update" else "append")
                 .foreachBatch(self.callback)

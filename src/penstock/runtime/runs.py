@@ -186,7 +186,7 @@ def _found_types(
             scan.stream(spark).createOrReplaceTempView(scan.scan.view)
         for dimension in dimensions:
             dimension.make_ready(spark)
-        frame = core_frame(spark, plan)
+        frame = core_frame(spark, plan, dimensions)
         if plan.batch is None:
             return _types(frame.schema)
         frame.createOrReplaceTempView(BATCH_VIEW)

@@ -144,7 +144,11 @@ def test_a_bounded_stream_beside_a_dimension() -> None:
     [
         ("SELECT NAME FROM securities", "dimension"),
         ("SELECT a.NAME FROM securities a JOIN securities b ON a.NAME = b.SECTOR", "join"),
-        ("SELECT t.price FROM trades t JOIN (SELECT DISTINCT NAME FROM securities) s ON s.NAME = t.symbol", "Deduplicate"),
+        ("SELECT t.price FROM trades t WHERE t.symbol IN (SELECT symbol FROM ended GROUP BY symbol, TUMBLE(ts, INTERVAL '1' HOUR))",
+         "Aggregate"),
+        ("SELECT t.side, COUNT(*) AS n, (SELECT MAX(id) FROM sides) AS m FROM trades t GROUP BY t.side", "subquery"),
+        ("SELECT n, n IN (SELECT id FROM sides) AS m FROM (SELECT t.side, COUNT(*) AS n FROM trades t GROUP BY t.side) AS c",
+         "subquery"),
         ("SELECT e.symbol FROM ended e JOIN names n ON e.symbol = n.id", "join"),
         ("SELECT e.symbol FROM ended e JOIN sides s ON e.symbol = s.id UNION ALL SELECT id FROM sides", "as a stream"),
     ],
@@ -154,6 +158,70 @@ def test_refused(sql: str, word: str) -> None:
         job(sql)
     assert word in raised.value.message
     assert raised.value.hint
+
+
+# queries over dimensions alone
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns", "text"),
+    [
+        ("t.symbol IN (SELECT instrumentId FROM securities WHERE SECTOR = 'Tech')", ("instrumentId", "SECTOR"),
+         ("`t`.`symbol` IN ( SELECT `securities`.`instrumentId` AS `instrumentId` FROM `__dimension_0` AS `securities` "
+         "WHERE `securities`.`SECTOR` = 'Tech' )")),
+        ("t.symbol NOT IN (SELECT NAME FROM securities)", ("NAME",), "NOT `t`.`symbol` IN ( SELECT"),
+        ("EXISTS (SELECT 1 FROM securities s WHERE s.instrumentId = t.symbol AND s.NAME <> t.side)",
+         ("instrumentId", "NAME"), "`s`.`instrumentId` = `t`.`symbol` AND `s`.`NAME` <> `t`.`side`"),
+        ("t.price > (SELECT COUNT(DISTINCT SECTOR) FROM securities)", ("SECTOR",),
+         "count(DISTINCT `securities`.`SECTOR`)"),
+    ],
+)  # fmt: skip
+def test_subqueries_over_dimensions(sql: str, columns: tuple[str, ...], text: str) -> None:
+    """They stay in the text, over the view of the dimension, which each batch sees in one version (L13, L16)."""
+    found = job(f"SELECT t.price FROM trades t WHERE {sql}")
+    assert [scan.relation for scan in found.scans] == ["trades"]
+    assert [(each.relation, each.columns) for each in found.dimensions] == [("securities", columns)]
+    assert text in flat(found.core)
+    assert (found.kind, found.static) == ("append", ())
+    assert {"symbol", "side"} & set(found.scans[0].columns) or "price" in found.scans[0].columns
+    windowed = f"SELECT COUNT(*) AS n FROM trades t WHERE {sql} GROUP BY TUMBLE(t.ts, INTERVAL '1' MINUTE)"
+    assert text in flat(job(windowed).late), "a row that is filtered out is not late"
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "text"),
+    [
+        ("SELECT SECTOR, COUNT(*) AS n FROM securities GROUP BY SECTOR", "SECTOR", "GROUP BY `securities`.`SECTOR`"),
+        ("SELECT DISTINCT NAME FROM securities", "NAME", "SELECT DISTINCT `securities`.`NAME`"),
+        ("SELECT NAME FROM securities ORDER BY SECTOR LIMIT 3", "NAME", "LIMIT 3"),
+        ("SELECT NAME FROM securities QUALIFY ROW_NUMBER() OVER (PARTITION BY SECTOR ORDER BY NAME) = 1", "NAME", "row_number()"),
+        ("SELECT s.NAME, COUNT(*) AS n FROM securities s JOIN names n ON n.id = s.NAME GROUP BY s.NAME", "NAME", "INNER JOIN"),
+        ("SELECT NAME FROM securities UNION ALL SELECT id FROM names", "NAME", "UNION ALL"),
+    ],
+)  # fmt: skip
+def test_queries_over_dimensions_are_views_of_their_own(query: str, key: str, text: str) -> None:
+    """What aggregates or sorts a dimension does so in each batch; the stream joins the result, and keeps no state."""
+    found = job(f"SELECT t.price FROM trades t LEFT JOIN ({query}) AS d ON t.symbol = d.{key}")
+    (view,) = found.static
+    assert text in flat(view.sql)
+    assert view.dimensions == tuple(each.id for each in found.dimensions)
+    assert f"LEFT JOIN `{view.view}` AS `d`" in flat(found.core)
+    assert (found.kind, found.kept, found.steps) == ("append", (), ())
+    running = job(
+        f"SELECT d.{key}, COUNT(*) AS n FROM trades t JOIN ({query}) AS d ON t.symbol = d.{key} GROUP BY d.{key}"
+    )
+    assert (running.kind, len(running.static)) == ("merge", 1)
+    other = query.replace("NAME", "instrumentId")
+    assert (
+        other == query
+        or job(
+            f"SELECT t.side, COUNT(*) AS n FROM trades t JOIN ({query}) AS d ON t.symbol = d.{key} GROUP BY t.side"
+        ).fingerprint
+        != job(
+            f"SELECT t.side, COUNT(*) AS n FROM trades t JOIN ({other}) AS d ON t.symbol = d.{key.replace('NAME', 'instrumentId')} "
+            "GROUP BY t.side"
+        ).fingerprint
+    ), "another query over the dimension is another state"
 
 
 # calls in the place of joins

@@ -301,15 +301,14 @@ def test_spread(sql: str, seconds: float) -> None:
     ("sql", "word"),
     [
         ("SELECT n.id FROM names AS n JOIN names AS m ON m.id = n.id", "bounded tables"),
-        (("SELECT t.symbol FROM trades AS t JOIN (SELECT id, COUNT(*) AS c FROM names GROUP BY id) AS n "
-         "ON t.symbol = n.id"), "Aggregate beside a stream"),
         ("SELECT a.k FROM ended AS a JOIN ended AS b ON a.k = b.k", "bounded tables"),
         ("SELECT symbol FROM trades LIMIT 3", "LIMIT"),
         ("SELECT k FROM ended ORDER BY k", "ORDER BY"),
         ("SELECT DISTINCT k, ts FROM ended", "SELECT DISTINCT"),
         ("SELECT k, ROW_NUMBER() OVER (ORDER BY v) AS r FROM ended", "OVER"),
         (f"SELECT symbol, COUNT(*) AS n FROM trades GROUP BY symbol, {TUMBLE} EMIT CHANGES", "EMIT CHANGES"),
-        ("SELECT symbol FROM trades WHERE symbol IN (SELECT id FROM names)", "subquery"),
+        (("SELECT symbol, COUNT(*) AS n FROM trades GROUP BY symbol HAVING symbol IN (SELECT id FROM names)"),
+         "subquery in the SELECT list or HAVING"),
         ("SELECT k FROM ended UNION SELECT id FROM names", "UNION"),
         ("SELECT COUNT(DISTINCT v) AS n FROM ended", "distinct aggregates"),
         ("SELECT COUNT(*) AS n FROM ended GROUP BY TUMBLE(seen, INTERVAL '1' SECOND)", "not the event time"),

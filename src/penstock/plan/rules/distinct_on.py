@@ -24,7 +24,9 @@ def distinct_on(tree: exp.Expr) -> exp.Expr:
         rank = exp.Window(
             this=exp.Anonymous(this="ROW_NUMBER", expressions=[]),
             partition_by=keys,
-            order=order.copy() if order is not None else exp.Order(expressions=[key.copy() for key in keys]),
+            order=order.copy()
+            if order is not None
+            else exp.Order(expressions=[exp.Ordered(this=key.copy(), nulls_first=True) for key in keys]),
             over="OVER",
         )
         place = next((node.meta for node in on.walk() if "start" in node.meta), None)
