@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def doctor(context: click.Context, *, state: Path, json: bool) -> None:
     """Look at Python, Java, Spark, the packages, the disk, the state path and the loopback interface.
 
-    Nothing is started and nothing is changed. Below each line that is not ok stands the command that mends it.
+    Nothing is started and nothing is left behind. Below each line that is not ok stands the command that mends it.
 
     \b
     Exit codes: 0 everything needed is there, 1 something is missing, 2 wrong usage.
