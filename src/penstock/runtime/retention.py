@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
+from penstock.options.settings import default_settings
 from penstock.stores.views import Kept
 
 
 def retention_of(settings: Mapping[str, object]) -> Kept:
-    """What the settings say; a length of zero is for ever."""
+    """What the settings say, and their defaults where nothing was set; a length of zero is for ever."""
+    lengths = {**default_settings(), **settings}
     return Kept(
-        late_rows_us=_microseconds(settings.get("late_rows_retention")),
-        dead_letters_us=_microseconds(settings.get("dead_letters_retention")),
-        job_history_us=_microseconds(settings.get("job_history_retention")),
+        late_rows_us=_microseconds(lengths["late_rows_retention"]),
+        dead_letters_us=_microseconds(lengths["dead_letters_retention"]),
+        job_history_us=_microseconds(lengths["job_history_retention"]),
     )
 
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.options.settings import default_settings
 from penstock.runtime.retention import retention_of
 from penstock.stores.views import BatchCommit, JobTransition, Kept, ViewStore
 
@@ -123,13 +122,12 @@ def test_late_rows_of_the_first_layout_count_from_when_they_are_met(tmp_path: Pa
 @pytest.mark.parametrize(
     ("settings", "found"),
     [
-        ({}, Kept()),
-        ({"late_rows_retention": timedelta(hours=1)}, Kept(late_rows_us=3_600_000_000)),
+        ({}, Kept(90 * DAY_US, 90 * DAY_US, 365 * DAY_US)),
+        ({"late_rows_retention": timedelta(hours=1)}, Kept(3_600_000_000, 90 * DAY_US, 365 * DAY_US)),
         (
             {"dead_letters_retention": timedelta(0), "job_history_retention": timedelta(days=1)},
-            Kept(None, None, DAY_US),
+            Kept(90 * DAY_US, None, DAY_US),
         ),
-        (dict(default_settings()), Kept(90 * DAY_US, 90 * DAY_US, 365 * DAY_US)),
     ],
 )
 def test_settings_say_how_long(settings: dict[str, object], found: Kept) -> None:
