@@ -139,6 +139,9 @@ class Catalog:
             return ResolutionError(condition, message, hint=hint, span=name.span)
         near = self.nearest(name, space)
         if space == "relation":
+            if system.find_system(name.text) is not None:
+                message = f"{name} is a system table, and can only be read"
+                return ResolutionError("WRONG_OBJECT_KIND", message, hint=f"SELECT * FROM {name}", span=name.span)
             near = system.nearest_system(name.text) or near
         hint = f"did you mean {near}?" if near else f"create the {word} first"
         return ResolutionError(condition, f"no {word} is named {name}", hint=hint, span=name.span)

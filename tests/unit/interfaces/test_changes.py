@@ -52,3 +52,11 @@ def test_an_error_of_a_call_points_into_no_text(tmp_path: Path) -> None:
     with pytest.raises(PenstockError) as refused:
         penstock.connect(tmp_path, idle_timout=5)
     assert "line" not in str(refused.value)
+
+
+def test_system_tables_take_no_rows_and_have_no_changes(tmp_path: Path) -> None:
+    with penstock.connect(tmp_path) as db:
+        for call in (lambda: db.append("penstock.jobs", []), lambda: db.subscribe("Penstock.Jobs")):
+            with pytest.raises(PenstockError, match="is a system table, and can only be read") as refused:
+                call()
+            assert refused.value.condition == "WRONG_OBJECT_KIND"
