@@ -33,7 +33,7 @@ from penstock.plan.trees import (
     unmark_aggregates,
     whole_number,
 )
-from penstock.plan.window_calls import WindowBinding, bind_window, window_reference
+from penstock.plan.window_calls import WindowBinding, bind_window, bind_window_field, window_reference
 from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall, WindowPart
 from penstock.sql.spans import span_of
@@ -151,6 +151,8 @@ class ExpressionBinder:
                 hint="functions have plain names, without a schema in front",
                 span=span_of(node),
             )
+        if isinstance(node.this, WindowCall):
+            return bind_window_field(self, node, base)
         return typed(exp.Dot(this=base, expression=exp.Identifier(this=node.expression.name, quoted=True)), None)
 
     def bind_cast(self, node: exp.Cast | exp.TryCast) -> exp.Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
@@ -19,6 +19,10 @@ from penstock.types import TIMESTAMP
 if TYPE_CHECKING:
     from penstock.errors import Span
     from penstock.plan.expressions import ExpressionBinder
+
+
+# Both spellings of a window's bounds: Spark's and Arroyo's, and that of the texts.
+_BOUNDS: Final = {"start": "start", "end": "end", "window_start": "start", "window_end": "end"}
 
 
 @dataclass(slots=True)
@@ -120,10 +124,25 @@ def window_reference(node: exp.Column, window: WindowBinding) -> exp.Expr | None
         return None
     if len(names) == 1:
         return typed(_whole(window), None)
-    bounds = {"start": "start", "end": "end", "window_start": "start", "window_end": "end"}
-    if len(names) == 2 and names[1] in bounds:
-        return typed(window_bound(window.tree.copy(), bounds[names[1]], window.spec), TIMESTAMP)
+    if len(names) == 2 and names[1] in _BOUNDS:
+        return typed(window_bound(window.tree.copy(), _BOUNDS[names[1]], window.spec), TIMESTAMP)
     return None
+
+
+def bind_window_field(binder: ExpressionBinder, node: exp.Dot, window: exp.Expr) -> exp.Expr:
+    """`TUMBLE(…).window_start`: a window is a struct of its bounds, which have two names each."""
+    part = _BOUNDS.get(node.expression.name.casefold())
+    if part is None:
+        raise ResolutionError(
+            "UNKNOWN_COLUMN",
+            f'a window has no field "{node.expression.name}"',
+            hint="its fields are window_start and window_end",
+            span=span_of(node),
+        )
+    grouped = binder.window
+    if grouped is not None:
+        return typed(window_bound(grouped.tree.copy(), part, grouped.spec), TIMESTAMP)
+    return typed(exp.Dot(this=window, expression=exp.Identifier(this=part, quoted=True)), TIMESTAMP)
 
 
 def _whole(window: WindowBinding) -> exp.Expr:

@@ -337,3 +337,11 @@ def test_a_row_may_be_in_so_many_windows_and_no_more() -> None:
     sql = "SELECT COUNT(*) AS n FROM trades GROUP BY HOP(ts, INTERVAL '{}' SECOND, INTERVAL '1' HOUR)"
     planned(sql.format(1))
     assert refused(sql.format("0.999")) == "INVALID_WINDOW"
+
+
+def test_b10_a_window_is_a_struct_with_two_fields_of_two_names() -> None:
+    minute = "TUMBLE(ts, INTERVAL '1' MINUTE)"
+    for field, part in (("window_start", "start"), ("start", "start"), ("window_end", "end"), ("END", "end")):
+        found = spark(f"SELECT {minute}.{field} AS s, COUNT(*) AS n FROM trades GROUP BY {minute}")
+        assert f"window(`trades`.`ts`, '1 minute').`{part}` AS `s`" in found
+    assert refused(f"SELECT {minute}.middle AS s, COUNT(*) AS n FROM trades GROUP BY {minute}") == "UNKNOWN_COLUMN"
