@@ -6,14 +6,16 @@
 Each line of the table is a program of its own: a stream of four partitions, a dimension of (id BIGINT, name STRING,
 sector STRING), and a view of a LEFT JOIN of the two; `none` is the view without a join. Told are: the seconds until a
 new version is on disk and announced to the job; the median time from an append of 20 rows, and of 100,000 rows, to the
-commit of the view; the resident memory of the JVM, and that of all Python workers, where pages that several of them map
-count once. Figures of a loaded machine are of no use; run it alone.
+commit of the view; how long cores were busy with such a batch, in the JVM and the Python processes below it, which tells
+more on a machine that does other things as well; the resident memory of the JVM, and that of all Python workers, where
+pages that several of them map count once.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -64,12 +66,14 @@ def measure(rows: int, method: str, batches: int, driver_memory: int) -> dict[st
         db.execute("CREATE STREAM trades (id BIGINT, price DOUBLE) WITH (connector = 'topic', partitions = 4)")
         db.register_dimension("dimension", dimension(rows, 1), broadcast=method != "shuffle")
         db.execute(f"CREATE MATERIALIZED VIEW joined AS {QUERIES['none' if method == 'none' else 'join']}")
-        small = times(db, [trades(SMALL, 2 * rows, seed) for seed in range(batches + 5)])[5:]
+        times(db, [trades(SMALL, 2 * rows, seed) for seed in range(5)])
+        small, small_work = worked(db, [trades(SMALL, 2 * rows, seed) for seed in range(batches)])
         begun = time.perf_counter()
         if method != "none":
             db.update_dimension("dimension", dimension(rows, 2))
         update = time.perf_counter() - begun
-        large = times(db, [trades(LARGE, 2 * rows, seed) for seed in range(4)])[1:]
+        times(db, [trades(LARGE, 2 * rows, 0)])
+        large, large_work = worked(db, [trades(LARGE, 2 * rows, seed) for seed in range(1, 4)])
         jvm, workers = memory()
         found = db.sql("SELECT COUNT(*) AS n, COUNT(price) AS p FROM joined").rows()[0]
         assert found[0] == SMALL * (batches + 5) + LARGE * 4, found
@@ -79,7 +83,9 @@ def measure(rows: int, method: str, batches: int, driver_memory: int) -> dict[st
             "method": method,
             "update s": update,
             "small ms": statistics.median(small),
+            "work ms": small_work,
             "large ms": statistics.median(large),
+            "large work": large_work,
             "JVM MB": jvm,
             "workers MB": workers,
         }
@@ -96,8 +102,26 @@ def times(db: Database, tables: list[Any]) -> list[float]:
     return found
 
 
-def memory() -> tuple[float, float]:
-    """Megabytes of the JVM, and of the Python processes below it."""
+def worked(db: Database, tables: list[Any]) -> tuple[list[float], float]:
+    """As `times`, and for how many milliseconds cores were busy with one of them."""
+    before = busy_ms()
+    found = times(db, tables)
+    return found, (busy_ms() - before) / len(tables)
+
+
+def busy_ms() -> float:
+    """How long cores have been busy with the JVM and the processes below it, ended ones included."""
+    ticks = 0
+    for pid in processes():
+        try:
+            ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+        except OSError:
+            continue
+    return ticks * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def processes() -> list[int]:
+    """The JVM, then the processes below it."""
     from penstock.spark.session import jvm_pid
 
     jvm = jvm_pid()
@@ -112,6 +136,12 @@ def memory() -> tuple[float, float]:
     below: set[int] = set()
     while more := {pid for pid, parent in parents.items() if parent == jvm or parent in below} - below:
         below |= more
+    return [jvm, *below]
+
+
+def memory() -> tuple[float, float]:
+    """Megabytes of the JVM, and of the Python processes below it."""
+    jvm, *below = processes()
     return _kilobytes(jvm, "status", "VmRSS") / 1024, sum(
         _kilobytes(pid, "smaps_rollup", "Pss") for pid in below
     ) / 1024
@@ -137,7 +167,9 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(options.rows[0], options.methods[0], options.batches, options.driver_memory)))
         return
-    heads = ("rows", "method", "update s", "small ms", "large ms", "JVM MB", "workers MB")
+    heads = (
+        "rows", "method", "update s", "small ms", "work ms", "large ms", "large work", "JVM MB", "workers MB"
+    )  # fmt: skip
     print(f"{heads[0]:>10}  {heads[1]:<9}" + "".join(f"  {head:>10}" for head in heads[2:]), flush=True)
     for rows in options.rows:
         for method in options.methods:
