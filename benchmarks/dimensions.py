@@ -6,9 +6,9 @@
 Each line of the table is a program of its own: a stream of four partitions, a dimension of (id BIGINT, name STRING,
 sector STRING), and a view of a LEFT JOIN of the two; `none` is the view without a join. Told are: the seconds until a
 new version is on disk and announced to the job; the median time from an append of 20 rows, and of 100,000 rows, to the
-commit of the view; how long cores were busy with such a batch, in the JVM and the Python processes below it, which tells
-more on a machine that does other things as well; the resident memory of the JVM, and that of all Python workers, where
-pages that several of them map count once.
+commit of the view; how long cores were busy with such a batch, in the JVM and the Python processes below it, which
+tells more on a machine that does other things as well; the resident memory of the JVM, and that of all Python workers,
+where pages that several of them map count once.
 """
 
 from __future__ import annotations
