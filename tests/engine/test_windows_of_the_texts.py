@@ -1,4 +1,4 @@
-"""Windows as the texts write them: over orders in JSON, and as a struct."""
+"""Windows as the texts write them: over orders in JSON, as a struct, and with a dimension of six columns."""
 
 from __future__ import annotations
 
@@ -54,3 +54,49 @@ def test_orders_by_the_hour(db: penstock.Database) -> None:
     for start, end, same_start, same_end, n in db.select_once(struct).rows():
         assert (same_start, same_end, end - start) == (start, end, timedelta(hours=1))
         assert n == (2 if start == at(0) else 1)
+
+
+def test_sixteen_columns(db: penstock.Database) -> None:
+    """SC4: eight securities of six columns; spread, volumes by side, TUMBLE itself as the start beside TUMBLE_END."""
+    names = ["AAPL", "MSFT", "GOOGL", "AMZN", "TSLA", "META", "NVDA", "JPM"]
+    securities = {
+        "instrumentId": names, "NAME": [f"{name} Inc." for name in names], "SECTOR": ["Tech"] * 7 + ["Bank"],
+        "COUNTRY": ["US"] * 8, "CURRENCY": ["USD"] * 8, "GRADE": [name < "M" for name in names],
+    }  # fmt: skip
+    db.register_dimension("securities", securities)
+    db.execute("""
+        CREATE STREAM trades (symbol STRING, price DOUBLE, volume BIGINT, side STRING, bid DOUBLE, ask DOUBLE, ts TIMESTAMP,
+            WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
+    """)
+    rows = [
+        ("AAPL", 150.0, 10, "BUY", 149.5, 150.5, 1),
+        ("AAPL", 152.0, 30, "SELL", 151.0, 153.0, 59),
+        ("JPM", 90.0, 5, "SELL", 89.75, 90.25, 30),
+        ("UNKN", 200.0, 1, "BUY", 199.0, 201.0, 31),
+        ("AAPL", 151.0, 7, "BUY", 150.0, 152.0, 60),
+    ]
+    columns = ("symbol", "price", "volume", "side", "bid", "ask", "ts")
+    db.append("trades", [dict(zip(columns, (*row[:-1], ms(row[-1])), strict=True)) for row in rows])
+    found = db.select_once("""
+        SELECT t.symbol, s.NAME, s.SECTOR, s.COUNTRY, s.CURRENCY, s.GRADE,
+               TUMBLE(t.ts, INTERVAL '1' MINUTE).window_start AS window_start, TUMBLE_END(t.ts, INTERVAL '1' MINUTE) AS window_end,
+               COUNT(*) AS trades, AVG(t.price) AS avg_price, MAX(t.price) AS high, MIN(t.price) AS low,
+               SUM(t.volume) AS volume, AVG(t.ask - t.bid) AS spread,
+               SUM(CASE WHEN t.side = 'BUY' THEN t.volume ELSE 0 END) AS buy_volume,
+               SUM(CASE WHEN t.side = 'SELL' THEN t.volume ELSE 0 END) AS sell_volume
+        FROM trades AS t LEFT JOIN securities AS s ON t.symbol = s.instrumentId
+        GROUP BY t.symbol, s.NAME, s.SECTOR, s.COUNTRY, s.CURRENCY, s.GRADE, TUMBLE(t.ts, INTERVAL '1' MINUTE)
+    """)
+    assert found.columns == [
+        "symbol", "NAME", "SECTOR", "COUNTRY", "CURRENCY", "GRADE", "window_start", "window_end", "trades", "avg_price",
+        "high", "low", "volume", "spread", "buy_volume", "sell_volume",
+    ]  # fmt: skip
+    apple = ("AAPL", "AAPL Inc.", "Tech", "US", "USD", True)
+    assert in_order(found.rows()) == in_order(
+        [
+            (*apple, at(0), at(60), 2, 151.0, 152.0, 150.0, 40, 1.5, 10, 30),
+            (*apple, at(60), at(120), 1, 151.0, 151.0, 151.0, 7, 2.0, 7, 0),
+            ("JPM", "JPM Inc.", "Bank", "US", "USD", True, at(0), at(60), 1, 90.0, 90.0, 90.0, 5, 0.5, 0, 5),
+            ("UNKN", None, None, None, None, None, at(0), at(60), 1, 200.0, 200.0, 200.0, 1, 2.0, 1, 0),
+        ]
+    )
