@@ -175,6 +175,8 @@ def test_failure_is_told_with_the_job(opened: Callable[..., penstock.Database]) 
     db = opened()
     found = job(db, "ratio")
     assert (found.state, found.error) == ("failed", told), "a failed job is not tried again by itself"
+    with pytest.raises(JobFailed, match="TRY_DIVIDE gives NULL"):
+        db.settle()
     db.execute("DROP MATERIALIZED VIEW ratio")
     db.settle()
     assert read(db, "totals") == [("a", 4), ("b", 0), ("c", 5)]

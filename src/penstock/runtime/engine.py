@@ -226,7 +226,7 @@ class Engine:
         if state in ("paused", "stopped", "failed") and not waits:
             job.state = JobState(state)
             if state == "failed":
-                job.error = kept_failure(facts.get("error"))
+                job.error = kept_failure(facts.get("error"), facts.get("hint"))
         else:
             self._supervisor.start_soon(job)
 
@@ -375,7 +375,14 @@ class Engine:
         views = self.home.views
         error = kept_text(job.error)
         views.add_transition(JobTransition(job.name, self.clock.now_us(), before.value, after.value, reason))
-        views.save_job(job.name, state=after.value, error=error, restarts=job.restarts, started_at_us=job.started_at_us)
+        views.save_job(
+            job.name,
+            state=after.value,
+            error=error,
+            hint=None if job.error is None else job.error.hint,
+            restarts=job.restarts,
+            started_at_us=job.started_at_us,
+        )
 
     def find_job(self, name: str) -> Job:
         """The job of this name, in any case of letters."""

@@ -71,12 +71,12 @@ def kept_text(error: PenstockError | None) -> str | None:
     return None if error is None else f"[{error.condition}] {error.message}"
 
 
-def kept_failure(text: str | None) -> RuntimeFailure:
+def kept_failure(text: str | None, hint: str | None = None) -> RuntimeFailure:
     """The error of a job that failed before this process began."""
     found = _KEPT.fullmatch(text or "")
     if found is None or found["condition"] not in CONDITIONS:
-        return RuntimeFailure("JOB_FAILED", text or "it failed before")
-    return RuntimeFailure(found["condition"], found["message"])
+        return RuntimeFailure("JOB_FAILED", text or "it failed before", hint=hint)
+    return RuntimeFailure(found["condition"], found["message"], hint=hint)
 
 
 def _placed(where: str, error: PenstockError) -> PenstockError:

@@ -128,8 +128,8 @@ def test_what_the_view_store_cannot_compute_is_told_of_the_job_once() -> None:
 
 def test_the_error_of_a_job_is_the_same_after_a_restart() -> None:
     failure = as_failure("job minutes", RuntimeError(CAST))
-    again = kept_failure(kept_text(failure))
-    assert (again.condition, again.message) == (failure.condition, failure.message)
+    again = kept_failure(kept_text(failure), failure.hint)
+    assert (again.condition, again.message, again.hint) == (failure.condition, failure.message, failure.hint)
     assert kept_text(again) == kept_text(failure)
     assert kept_text(None) is None
     for text in (None, "it was killed", "[NO_SUCH_CONDITION] x"):
