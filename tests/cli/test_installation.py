@@ -37,6 +37,34 @@ def test_opening_a_database_names_a_missing_package(
     assert f"pip install '{REQUIRED[package]}'" in str(raised.value.hint)
 
 
+def test_a_job_without_pyspark_names_it(tmp_path: Path) -> None:
+    program = """
+import sys
+sys.modules["pyspark"] = None
+from pathlib import Path
+import penstock, penstock.spark.session as session
+from penstock.spark.java import JavaFound
+session.require_java = lambda: JavaFound(Path("/java"), 21)
+with penstock.connect(sys.argv[1]) as db:
+    db.execute("CREATE STREAM s (k STRING)")
+    try:
+        db.execute("CREATE MATERIALIZED VIEW v AS SELECT k FROM s")
+    except penstock.PenstockError as error:
+        print(error.condition, error.hint)
+    print(db.sql("SHOW JOBS").rows())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "state")],
+        cwd=ROOT / "src",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told, jobs = done.stdout.splitlines()
+    assert told == f"INSTALLATION_UNUSABLE {sys.executable} -m pip install '{REQUIRED['pyspark']}'", done.stderr
+    assert jobs == "[]"
+
+
 def test_a_command_names_a_missing_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
