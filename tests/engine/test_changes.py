@@ -39,6 +39,10 @@ def test_subscribe(db: penstock.Database) -> None:
     assert every[2].batch_id == job(db, "totals").batch_id
     assert [change.seq for change in db.subscribe("totals", since=2, timeout=0.1)] == [3]
     assert list(db.subscribe("totals", since=3, timeout=0.1)) == []
+    for since, told in ((4, "has no change 4 yet: its newest is 3"), (-1, "zero or more"), ("x", "zero or more")):
+        with pytest.raises(PenstockError, match=told) as refused:
+            db.subscribe("totals", since=since)  # type: ignore[arg-type]
+        assert refused.value.condition == "INVALID_ARGUMENT"
 
     # A snapshot first, then what comes; the loop of another thread sees it as it comes.
     seen: list[penstock.Change] = []
