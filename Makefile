@@ -22,7 +22,7 @@ COVERAGE_VERSION := 7.17.2
 COVERAGE   := $(VENV)-coverage
 COMPILE    := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --upgrade
 
-.PHONY: help setup run test test-chaos test-soak test-spark43 coverage java check bench lock clean
+.PHONY: help setup run test test-chaos test-kafka test-soak test-spark43 coverage java check bench lock clean
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ test: $(READY) java ## the tests; sets up everything they need
 
 test-chaos: $(READY) java ## kills the engine at seeded moments and at every failpoint
 	@$(BIN)/python -m pytest -q -m "chaos and not soak" $(PYTEST_ARGS)
+
+test-kafka: $(READY) java ## against a real broker, which the tests fetch and start
+	@$(BIN)/python -m pytest -q -m "kafka and not (chaos or soak)" $(PYTEST_ARGS)
 
 test-soak: $(READY) java ## the full matrices; takes an hour or more
 	@$(BIN)/python -m pytest -q -m soak $(PYTEST_ARGS)

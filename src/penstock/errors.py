@@ -240,6 +240,7 @@ CONDITIONS: dict[str, Condition] = _table(
     ("TOPIC_DAMAGED", "58030", "the files of an embedded topic cannot be read"),
     ("TOPIC_MISMATCH", "42P16", "an embedded topic holds other columns than the relation declares"),
     ("SOURCE_DATA_LOST", "58030", "rows that a job has not read yet are gone"),
+    ("PARTITIONS_CHANGED", "55000", "a topic has new partitions, and the job starts again to read them"),
     ("FILE_NOT_FOUND", "58P01", "there is no file or directory of this name"),
     ("SINK_DAMAGED", "58030", "what a sink has written is not there any more"),
     ("PATH_NOT_ALLOWED", "42501", "a path lies outside the directories that may be used"),
@@ -250,6 +251,10 @@ CONDITIONS: dict[str, Condition] = _table(
     ("CONNECTOR_FAILED", "58000", "a connector of somebody else raised an error or broke its promises"),
     ("STORAGE_FULL", "53100", "there is no space left to write to"),
     # the installation, and ourselves
+    ("CONNECTOR_MISSING", "58000", "the jars of a connector are not installed"),
+    ("CHECKSUM_MISMATCH", "58030", "a file is not the one that is pinned"),
+    ("DOWNLOAD_FAILED", "08006", "the jars of a connector could not be fetched"),
+    ("BROKER_FAILED", "58000", "the development broker could not be started or stopped"),
     ("JAVA_MISSING", "58000", "no Java that Spark can use is installed"),
     ("INSTALLATION_UNUSABLE", "58000", "a package we stand on is missing or of a build that cannot be used"),
     ("INTERNAL_ERROR", "XX000", "a bug in Penstock"),

@@ -30,7 +30,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 # The root names the public API and `python -m penstock` starts the command line; both may import anything.
 ROOTS = {"", "__main__"}
-HEAVY = {"pyspark", "duckdb", "pyarrow"}
+HEAVY = {"pyspark", "duckdb", "pyarrow", "confluent_kafka"}
 # Spark loads these in processes of its own, by class; here only functions import them.
 WORKERS = {
     "penstock.connectors.dimension_reader",
@@ -40,6 +40,7 @@ WORKERS = {
     "penstock.connectors.generator_reader",
     "penstock.connectors.memory_reader",
     "penstock.connectors.nexmark_reader",
+    "penstock.connectors.pulse_reader",
     "penstock.connectors.nexmark_texts",
     "penstock.connectors.nexmark_values",
     "penstock.connectors.range_reader",

@@ -23,6 +23,8 @@ _HIDDEN: Final = {
     "file.size": "__file_size",
     "file.modification-time": "__file_time",
 }
+# What a broker tells with each row, and what is the same for all rows of a topic of ours.
+_BROKER: Final = {"topic": "__topic", "timestamp-type": "__timestamp_type"}
 ALWAYS: Final = ("__partition", "__offset")
 # What the raw format shows of a record besides its value.
 _RAW: Final = ("__timestamp", "__key")
@@ -35,7 +37,15 @@ def hidden_columns(definition: SourceDefinition) -> tuple[str, ...]:
         needed.add("__headers")
     if definition.options.format == "raw":
         needed |= set(_RAW)
-    return (*ALWAYS, *(name for name in dict.fromkeys(_HIDDEN.values()) if name in needed and name not in ALWAYS))
+    if _outside(definition):
+        needed |= {_BROKER[column.metadata] for column in definition.columns if column.metadata in _BROKER}
+    known = (*_HIDDEN.values(), *_BROKER.values())
+    return (*ALWAYS, *(name for name in dict.fromkeys(known) if name in needed and name not in ALWAYS))
+
+
+def _outside(definition: SourceDefinition) -> bool:
+    """Whether rows of one relation come from several topics, dated by a broker."""
+    return definition.options.connector in ("kafka", "upsert-kafka")
 
 
 def with_metadata(frame: DataFrame, definition: SourceDefinition, columns: Collection[str]) -> DataFrame:
@@ -62,6 +72,8 @@ def _metadata(column: ColumnDefinition, definition: SourceDefinition) -> Column:
 
     assert column.type is not None
     key, wanted = column.metadata, column.type.spark()
+    if key in _BROKER and _outside(definition):
+        return f.col(_BROKER[key]).cast(wanted)
     if key == "topic":
         return f.lit(topic_name(definition)).cast(wanted)
     if key == "timestamp-type":

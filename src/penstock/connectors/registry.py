@@ -10,6 +10,8 @@ from penstock.connectors.file_sink import FileSink
 from penstock.connectors.file_source import FileSource
 from penstock.connectors.generator import GeneratorSource
 from penstock.connectors.http import HttpSink
+from penstock.connectors.kafka import KafkaSource
+from penstock.connectors.kafka_sink import KafkaSink
 from penstock.connectors.memory import MemorySource
 from penstock.connectors.nexmark import NexmarkSource
 from penstock.connectors.topic import TopicSource
@@ -28,6 +30,7 @@ _SOURCES: Final[dict[str, Source]] = {
     "impulse": _GENERATOR,
     "nexmark": NexmarkSource(),
     "memory": MemorySource(),
+    "kafka": KafkaSource(),
 }
 _SINKS: Final[dict[str, Sink]] = {
     "topic": TopicSink(),
@@ -35,6 +38,7 @@ _SINKS: Final[dict[str, Sink]] = {
     "console": ConsoleSink(),
     "blackhole": BlackholeSink(),
     "http": HttpSink(),
+    "kafka": KafkaSink(),
 }
 
 

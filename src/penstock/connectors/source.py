@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -103,3 +103,22 @@ class FollowedSource(Source, Protocol):
 
     def looked(self, request: ScanRequest, since_us: int) -> bool:
         """Whether the reader has found the end of what there is, and began to look for it after a moment."""
+
+
+@runtime_checkable
+class OutsideSource(FollowedSource, Protocol):
+    """A source that Spark reads with a connector of its own, whose offsets we only look at.
+
+    To Spark such a scan is `width` sources, one behind the other in its offset log.
+    """
+
+    width: int
+
+    def first(self, request: ScanRequest) -> Mapping[int, int]:
+        """Where a new job begins, by the options of the relation."""
+
+    def folded(self, request: ScanRequest, texts: Sequence[str | None], partitions: int) -> str | None:
+        """One offset out of those in Spark's log; PARTITIONS_CHANGED where there are more than `partitions` by now."""
+
+    def lost(self, request: ScanRequest, start: str | None, end: str) -> int:
+        """How many offsets of a range could not be read and are skipped, as the relation asks."""

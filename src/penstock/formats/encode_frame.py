@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.errors import NotYetError, RuntimeFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
@@ -22,16 +22,19 @@ _TIMES: Final = {
 }
 
 
-def encode_frame(frame: DataFrame, format_name: str, options: Mapping[str, object]) -> DataFrame:
-    """The frame with `__record`: each row as the bytes of one record."""
+def encode_frame(
+    frame: DataFrame, format_name: str, options: Mapping[str, object], columns: Sequence[str] | None = None
+) -> DataFrame:
+    """The frame with `__record`: each row as the bytes of one record, of all its columns or of those named."""
     from pyspark.sql import functions as f
 
+    written = frame if columns is None else frame.select(*[_quoted(name) for name in columns])
     if format_name == "json":
-        record = _json(frame, options)
+        record = _json(written, options)
     elif format_name == "csv":
-        record = _csv(frame, options)
+        record = _csv(written, options)
     elif format_name == "raw":
-        record = _raw(frame, options)
+        record = _raw(written, options)
     else:
         raise NotYetError(
             "QUERY_NOT_YET", f"records in format {format_name} are not written yet", hint="use json, csv or raw"

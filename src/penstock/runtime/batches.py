@@ -8,13 +8,14 @@ batch that is already there is not taken a second time, so whatever is killed, a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, RLock
 from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
 from penstock.connectors.registry import source_of
-from penstock.connectors.source import FollowedSource
+from penstock.connectors.source import FollowedSource, OutsideSource
 from penstock.errors import RuntimeFailure
 from penstock.failpoints import hit
 from penstock.frozen import frozen
@@ -107,8 +108,8 @@ class BatchCallback:
         started_us = self._clock.now_us()
         if not self._ready.wait(_START_SECONDS) or self._handle is None:
             raise RuntimeFailure("SPARK_FAILED", f"the query of job {self._spec.name} did not start")
-        logged = read_offsets(self._checkpoint, batch_id)
-        before = read_offsets(self._checkpoint, batch_id - 1) if batch_id > 0 else None
+        logged = self._read(batch_id)
+        before = self._read(batch_id - 1) if batch_id > 0 else None
         entry = self._store.ledger(self._spec.name)
         if entry is not None and entry.batch_id == batch_id:
             self._take_again(frame, logged, entry.offsets_hash)
@@ -116,6 +117,20 @@ class BatchCallback:
             self._take_first(frame, batch_id, logged, before, started_us)
         self._set_watermark(logged)
         hit("batch.exit")
+
+    def _read(self, batch_id: int) -> BatchOffsets:
+        """What the offset log says of a batch, with one offset for each scan."""
+        logged = read_offsets(self._checkpoint, batch_id)
+        rest = list(logged.sources)
+        found: list[str | None] = []
+        for scan in self._scans:
+            source = source_of(scan.definition.options.connector)
+            if isinstance(source, OutsideSource):
+                found.append(source.folded(scan.request, rest[: source.width], scan.partitions))
+                del rest[: source.width]
+            else:
+                found.append(rest.pop(0))
+        return replace(logged, sources=tuple(found))
 
     def _take_again(self, frame: DataFrame, logged: BatchOffsets, known_hash: str) -> None:
         """The batch is in the ledger; Spark only has to bring its own state to where it was."""
@@ -151,6 +166,8 @@ class BatchCallback:
         late, partly = self._late_rows(ranges, observed, logged, before)
         written = self._target.write(rows, batch_id)
         counters = {"input_rows": float(input_rows)}
+        if lost := self._lost(ranges):
+            counters["lost_offsets"] = float(lost)
         if self._spec.measured:
             counters |= _counted(written, dead, late, partly)
         result = self._store.commit(
@@ -203,7 +220,17 @@ class BatchCallback:
         """How many rows of each partition the batch reads."""
         since = self._positions(scan, span.start) if span.start is not None else scan.request.first or {}
         upto = self._positions(scan, span.end) if span.end is not None else {}
-        return {partition: end - since.get(partition, 0) for partition, end in upto.items()}
+        # A topic that was made anew ends below where it was.
+        return {partition: max(0, end - since.get(partition, 0)) for partition, end in upto.items()}
+
+    def _lost(self, ranges: Sequence[OffsetRange]) -> int:
+        """How many offsets are gone unread, where a relation asks to skip those."""
+        found = 0
+        for scan, span in zip(self._scans, ranges, strict=True):
+            source = source_of(scan.definition.options.connector)
+            if isinstance(source, OutsideSource) and span.end is not None:
+                found += source.lost(scan.request, span.start, span.end)
+        return found
 
     def _observe(
         self, counts: Sequence[Mapping[int, int]], observed: Sequence[Mapping[str, object]], logged: BatchOffsets

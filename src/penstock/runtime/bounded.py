@@ -11,6 +11,7 @@ from penstock.errors import PenstockError, RuntimeFailure
 from penstock.plan.job_plan import ScanPlan
 from penstock.runtime.failures import as_failure
 from penstock.spark.checked_scan import CheckedScan, columns_to_read
+from penstock.spark.jar_pins import jar_sets_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,8 @@ def bounded_frame(
 def bounded_table(engine: Engine, definition: SourceDefinition, columns: Sequence[str] | None = None) -> pa.Table:
     """The same rows in memory, as Arrow."""
     try:
-        return bounded_frame(engine, engine.home.spark().newSession(), definition, columns).toArrow()
+        needed = jar_sets_for(definition.options.connector, definition.options.format)
+        return bounded_frame(engine, engine.home.spark(needed).newSession(), definition, columns).toArrow()
     except PenstockError:
         raise
     except Exception as error:

@@ -24,7 +24,7 @@ from penstock.catalog.model import (
 from penstock.clock import SystemClock
 from penstock.connectors.registry import source_of
 from penstock.connectors.secret_values import forget_secrets, use_secrets
-from penstock.connectors.source import ScanRequest
+from penstock.connectors.source import OutsideSource, ScanRequest
 from penstock.errors import NotYetError, PenstockError, ResolutionError, RuntimeFailure
 from penstock.runtime.catalog_writes import prepare, write_catalog
 from penstock.runtime.dimension_refresh import Refresher
@@ -311,7 +311,7 @@ class Engine:
                 fingerprint=spec.plan.state,
                 first={
                     scan: {str(partition): offset for partition, offset in positions.items()}
-                    for scan, positions in self.start_positions(spec).items()
+                    for scan, positions in self.start_positions(spec, self.home.checkpoint(spec.name).parent).items()
                 },
                 statement=statement,
                 state="starting",
@@ -331,14 +331,19 @@ class Engine:
         self.jobs[spec.name] = job
         return job
 
-    def start_positions(self, spec: JobSpec) -> dict[str, dict[int, int]]:
-        """Where scans begin that do not begin at the oldest row, as of now."""
+    def start_positions(self, spec: JobSpec, keep: Path) -> dict[str, dict[int, int]]:
+        """Where scans begin that do not begin at the oldest row, as of now; `keep` is the job's own directory."""
         found: dict[str, dict[int, int]] = {}
         for scan, definition in zip(spec.plan.scans, spec.sources, strict=True):
+            source = source_of(definition.options.connector)
+            if isinstance(source, OutsideSource):
+                asked = ScanRequest(scan.id, definition, (), self.home.path, 0, spec.name, keep=keep)
+                found[scan.id] = dict(source.first(asked))
+                continue
             if definition.options.values.get("start") != "latest":
                 continue
             request = ScanRequest(scan.id, definition, (), self.home.path, 0, spec.name)
-            found[scan.id] = dict(source_of(definition.options.connector).latest(request))
+            found[scan.id] = dict(source.latest(request))
         return found
 
     def _make_run(self, job: Job, run_number: int) -> Run:
@@ -350,7 +355,7 @@ class Engine:
         }
         return make_run(
             job.spec,
-            spark=self.home.spark(),
+            spark=self.home.spark(job.spec.jar_sets),
             store=self.home.views,
             checkpoint=job.checkpoint,
             state_path=self.home.path,

@@ -124,12 +124,12 @@ class EphemeralQuery:
     def _make_run(self, job: Job, run_number: int) -> Run:
         return make_run(
             job.spec,
-            spark=self._engine.home.spark(),
+            spark=self._engine.home.spark(job.spec.jar_sets),
             store=self._store,
             checkpoint=job.checkpoint,
             state_path=self._engine.home.path,
             run_number=run_number,
-            first=self._engine.start_positions(job.spec),
+            first=self._engine.start_positions(job.spec, job.checkpoint.parent),
             target=lambda types: ConsumerTarget(job.spec.plan, self._put, job.spec.view, self._changes, types),
             clock=self._engine.clock,
             functions=self._engine.functions,

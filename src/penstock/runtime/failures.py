@@ -17,6 +17,11 @@ _FUNCTION: Final = re.compile(rf"\[{FAILED}\] (function .*)")  # what a worker s
 _OWN_ERROR: Final = re.compile(
     r"penstock\.errors\.\w+: \[(?P<condition>[A-Z_]+)\] (?P<message>.+?)(?:; hint: (?P<hint>.+))?$", re.MULTILINE
 )
+# What Spark's source of Kafka says when offsets or topics are not there any more.
+_DATA_LOST: Final = re.compile(
+    r"KAFKA_DATA_LOSS[^\n]*|UnknownTopicOrPartitionException[^\n]*|Some data may have been lost[^\n]*|"
+    r"OffsetOutOfRangeException[^\n]*"
+)
 # Spark's own words around an error that happened in a task, a batch or a write.
 _AROUND: Final = r"(?!STREAM_FAILED|FOREACH_BATCH_|TASK_WRITE_FAILED|FAILED_|PYTHON_)"
 _DATA: Final = re.compile(
@@ -54,6 +59,14 @@ def as_failure(where: str, error: BaseException) -> PenstockError:
     own = _OWN_ERROR.search(text)
     if own is not None and own["condition"] in CONDITIONS:  # one of ours, raised in a process of Spark's
         return RuntimeFailure(own["condition"], own["message"], hint=own["hint"], detail=text)
+    lost = _DATA_LOST.search(text)
+    if lost is not None:
+        return RuntimeFailure(
+            "SOURCE_DATA_LOST",
+            f"{where}: records that it has not read are gone ({lost[0].strip()[:_LONGEST]})",
+            hint="create the job again to read what is there, or set on_data_loss = 'skip' to go on without them",
+            detail=text,
+        )
     data = _data_error(where, text)
     if data is not None:
         return data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from contextlib import suppress
 from pathlib import Path
 from threading import RLock
@@ -12,7 +13,9 @@ from urllib.parse import quote
 
 from penstock.connectors.exchange import clear_exchanges
 from penstock.connectors.memory import clear_memory
-from penstock.spark.session import SparkSettings, shared_session
+from penstock.errors import RuntimeFailure
+from penstock.spark.jar_cache import JarCache
+from penstock.spark.session import SparkSettings, session_jars, session_running, shared_session
 from penstock.stores.catalog_store import CatalogStore
 from penstock.stores.dimensions import DimensionStore
 from penstock.stores.owner_lock import OwnerLock
@@ -20,11 +23,18 @@ from penstock.stores.topics import TopicStore
 from penstock.stores.views import ViewStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pyspark.sql import SparkSession
 
 _DEFAULT_MEMORY = 2 * 1024**3
+
+
+def _tell(text: str) -> None:
+    """A line about something that takes time, for whoever sits in front of the program."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"penstock: {text}\n")
+        sys.stderr.flush()
 
 
 class Home:
@@ -68,9 +78,22 @@ class Home:
         """Where Spark keeps the progress and the state of a job."""
         return self.jobs / quote(job, safe="") / "checkpoint"
 
-    def spark(self) -> SparkSession:
-        """Spark's session, started when it is first needed."""
+    def spark(self, connectors: Collection[str] = ()) -> SparkSession:
+        """Spark's session, started when it is first needed.
+
+        The jars of these connectors are on its class path: fetched before it starts, CONNECTOR_MISSING where it runs
+        without them.
+        """
         with self._spark_lock:
+            cache = JarCache()
+            if not session_running():
+                cache.install(connectors, _tell)
+            elif missing := [name for name in connectors if not set(cache.paths(name)) <= set(session_jars())]:
+                raise RuntimeFailure(
+                    "CONNECTOR_MISSING",
+                    f"Spark was started before connector {missing[0]} was installed",
+                    hint="start the program again",
+                )
             if self._spark is None:
                 memory = self._settings.get("driver_memory")
                 parallelism = self._settings.get("parallelism")
@@ -81,6 +104,7 @@ class Home:
                         driver_memory_bytes=memory if isinstance(memory, int) else _DEFAULT_MEMORY,
                         parallelism=parallelism if isinstance(parallelism, int) else None,
                         master=master if isinstance(master, str) else "local[*]",
+                        jars=tuple(cache.for_spark()),
                     )
                 )
             return self._spark

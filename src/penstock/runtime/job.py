@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.clock import now_us
 from penstock.errors import InternalError, JobFailed, PenstockError, RuntimeFailure
+from penstock.runtime.backoff import transient
 from penstock.runtime.failures import as_failure
 from penstock.runtime.run import Run
 from penstock.runtime.runs import nudge_file
@@ -89,8 +90,11 @@ class Job:
         if self._on_change is not None:
             self._on_change(self, before, after, reason)
 
-    def start(self, reason: str = "started") -> None:
-        """Start the query; returns when Spark has it, not when its first batch is done."""
+    def start(self, reason: str = "started", *, tried_again: bool = False) -> None:
+        """Start the query; returns when Spark has it, not when its first batch is done.
+
+        `tried_again`: a start that fails for a reason that may pass is tried again, so the job has not failed.
+        """
         with self.control:
             self.move(JobState.STARTING, reason)
             self.run_number += 1
@@ -103,7 +107,8 @@ class Job:
                 run.start()
             except Exception as error:
                 failure = as_failure(f"job {self.name}", error)
-                self.move(JobState.FAILED, failure.message, failure)
+                passes = tried_again and transient(failure)
+                self.move(JobState.RESTARTING if passes else JobState.FAILED, failure.message, failure)
                 if failure is error:
                     raise
                 raise failure from error

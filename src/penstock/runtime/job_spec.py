@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 from penstock.frozen import frozen
+from penstock.spark.jar_pins import jar_sets_for
 
 if TYPE_CHECKING:
     from penstock.catalog.model import SinkDefinition, SourceDefinition
@@ -52,6 +53,14 @@ class JobSpec:
         Spark's watermark counts whole milliseconds, rounded down; a session may end between two.
         """
         return self.plan.spread_us + 999
+
+    @property
+    def jar_sets(self) -> tuple[str, ...]:
+        """The connectors whose jars Spark needs for it."""
+        options = [source.options for source in self.sources]
+        if self.sink is not None:
+            options.append(self.sink.options)
+        return tuple(dict.fromkeys(name for one in options for name in jar_sets_for(one.connector, one.format)))
 
     def reads(self, relation: str) -> bool:
         return any(scan.relation == relation for scan in self.plan.scans)

@@ -33,7 +33,7 @@ def physical_plan(engine: Engine, logical: LogicalPlan) -> str:
         options=resolve_view_options((), Name("explain"), engine.session.settings),
         session=engine.session,
     )
-    spark = engine.home.spark().newSession()
+    spark = engine.home.spark(spec.jar_sets).newSession()
     text = io.StringIO()
     try:
         engine.functions.make_ready(spark, plan.functions, spec.sources)

@@ -70,11 +70,11 @@ def _encoder(definition: SinkDefinition) -> Callable[[pa.Table], pa.Array] | Non
     return lambda rows: encode_rows(rows, format_, definition.options.values)
 
 
-def _frame_encoder(definition: SinkDefinition) -> Callable[[DataFrame], DataFrame] | None:
+def _frame_encoder(definition: SinkDefinition) -> Callable[..., DataFrame] | None:
     format_ = definition.options.format
     if format_ is None:
         return None
-    return lambda frame: encode_frame(frame, format_, definition.options.values)
+    return lambda frame, columns=None: encode_frame(frame, format_, definition.options.values, columns)
 
 
 def _typed(definition: SinkDefinition, types: Mapping[str, SqlType]) -> SinkDefinition:

@@ -32,6 +32,7 @@ class Supervisor:
         self._closing = threading.Event()
         self._due: dict[str, float] = {}
         self._backoffs: dict[str, Backoff] = {}
+        self._told: dict[str, str] = {}
         self._next_upkeep = clock.monotonic() + _UPKEEP_EVERY
         self._thread = threading.Thread(target=self._loop, name="penstock-supervisor", daemon=True)
 
@@ -112,21 +113,32 @@ class Supervisor:
         if job.state not in (JobState.RESTARTING, JobState.CREATED, JobState.STOPPED, JobState.FAILED):
             return
         try:
-            job.start("started again" if job.restarts else "started")
+            job.start("started again" if job.restarts else "started", tried_again=True)
         except PenstockError as error:
-            _LOG.warning("job %s: %s", job.name, error)
+            if self._told.get(job.name) != error.condition:  # once for an outage, not with each try
+                _LOG.warning("job %s: %s", job.name, error)
+                self._told[job.name] = error.condition
             # What kept it from starting may pass as well.
             delay = self._delay(job) if transient(error) else None
             if delay is not None:
                 self._due[job.name] = self._clock.monotonic() + delay
+            elif job.state is JobState.RESTARTING:  # it has been tried as often as it may
+                job.move(JobState.FAILED, error.message, error)
+        else:
+            self._told.pop(job.name, None)
 
     def _tick(self, job: Job) -> None:
         """Partitions that have been silent for long no longer hold the watermark back."""
         tracker, now = job.tracker, self._clock.now_us()
         if tracker is None or (due := tracker.next_idle_us) is None or due > now:
             return
-        if not job.reached(job.current_positions()):
-            return  # rows are waiting: what looks silent may not be
+        try:
+            if not job.reached(job.current_positions()):
+                return  # rows are waiting: what looks silent may not be
+        except PenstockError as error:
+            if transient(error):
+                return  # nobody can tell; the job itself says so if it lasts
+            raise
         job.move_time(lambda found: found.tick(now))
 
 

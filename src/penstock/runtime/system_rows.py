@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.catalog.system import find_system
-from penstock.errors import InternalError
+from penstock.errors import InternalError, PenstockError
 from penstock.runtime.dimension_report import dimension_rows, version_rows
 from penstock.runtime.metrics import metric_rows
 from penstock.runtime.states import JobState
@@ -88,12 +88,22 @@ def _lag(job: Job) -> int | None:
     """How many rows are there that the job has not committed."""
     if job.last is None or job.state is JobState.FAILED:
         return None
-    latest = job.current_positions()
+    latest = _ends(job)
+    if latest is None:
+        return None
     return sum(
         max(0, end - job.last.positions.get(scan, {}).get(partition, 0))
         for scan, ends in latest.items()
         for partition, end in ends.items()
     )
+
+
+def _ends(job: Job) -> Mapping[str, Mapping[int, int]] | None:
+    """Where the input of a job ends now; None where what it reads from does not answer."""
+    try:
+        return job.current_positions()
+    except PenstockError:
+        return None
 
 
 def _jobs(engine: Engine) -> list[dict[str, Any]]:
@@ -125,7 +135,7 @@ def _connector_offsets(engine: Engine) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for job in engine.jobs.values():
         entry = engine.home.views.ledger(job.name)
-        ends: Mapping[str, Mapping[int, int]] = job.current_positions()
+        ends = _ends(job) or {}
         for kept in entry.offsets if entry is not None else ():
             end = ends.get(kept.connector_id, {}).get(kept.partition)
             found.append(

@@ -38,7 +38,7 @@ class SparkSettings:
     """What a session is started with; `parallelism` is the number of cores where none is given.
 
     With `named_sources` every stream must have a name, and its offsets are kept under it: sources can then be added to
-    a query, or change places in it, without losing their positions.
+    a query, or change places in it, without losing their positions. `jars` are those of connectors.
     """
 
     log_directory: Path
@@ -46,6 +46,7 @@ class SparkSettings:
     parallelism: int | None = None
     master: str = "local[*]"
     named_sources: bool = False
+    jars: tuple[Path, ...] = ()
 
 
 @frozen
@@ -70,6 +71,11 @@ def shared_session(settings: SparkSettings) -> SparkSession:
 def session_running() -> bool:
     """Whether this process has a session."""
     return bool(_held)
+
+
+def session_jars() -> tuple[Path, ...]:
+    """The jars of connectors that the running session was started with."""
+    return _held[0].settings.jars if _held else ()
 
 
 def jvm_pid() -> int | None:
@@ -114,6 +120,7 @@ def spark_options(settings: SparkSettings) -> dict[str, str]:
         **(_executor_options() if not master.startswith("local[") else {}),
         "spark.master": master,
         "spark.app.name": "penstock",
+        **({"spark.jars": ",".join(jar.as_uri() for jar in settings.jars)} if settings.jars else {}),
         # A worker that is slow to come up on a busy machine is no error yet.
         "spark.python.authenticate.socketTimeout": "120s",
         "spark.driver.memory": f"{max(settings.driver_memory_bytes // _MIB, 512)}m",

@@ -112,7 +112,7 @@ def test_what_lasts(error: BaseException) -> None:
     assert not transient(error)
 
 
-PASSING = {"STORAGE_FULL", "SINK_UNAVAILABLE", "SOURCE_UNAVAILABLE"}
+PASSING = {"STORAGE_FULL", "SINK_UNAVAILABLE", "SOURCE_UNAVAILABLE", "PARTITIONS_CHANGED"}
 
 
 @pytest.mark.parametrize("condition", sorted(set(CONDITIONS) - PASSING))

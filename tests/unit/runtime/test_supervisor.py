@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from penstock.clock import ManualClock
 from penstock.errors import PenstockError, RuntimeFailure
+from penstock.runtime.backoff import transient
 from penstock.runtime.states import JobState
 from penstock.runtime.supervisor import Supervisor
 
@@ -35,11 +36,13 @@ class Starting:
         self.starts = 0
         self._troubles = list(troubles)
 
-    def start(self, _: str) -> None:
+    def start(self, _: str, *, tried_again: bool) -> None:
+        assert tried_again
         self.starts += 1
         if self._troubles:
-            self.state = JobState.FAILED
-            raise self._troubles.pop(0)
+            trouble = self._troubles.pop(0)
+            self.state = JobState.RESTARTING if transient(trouble) else JobState.FAILED
+            raise trouble
         self.state = JobState.RUNNING
 
     def move(self, after: JobState, _: str, error: PenstockError | None = None) -> None:
@@ -63,7 +66,7 @@ def restarting(job: Starting) -> bool:
 def test_a_restart_that_fails_is_tried_again() -> None:
     job = Starting(FULL, FULL)
     looked_after(job, 0.3)
-    assert (job.starts, job.state) == (1, JobState.FAILED)
+    assert (job.starts, job.state) == (1, JobState.RESTARTING)
     job = Starting(FULL, FULL)
     looked_after(job, 2.0)
     assert (job.starts, job.state) == (3, JobState.RUNNING)

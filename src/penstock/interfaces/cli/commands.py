@@ -11,9 +11,11 @@ import click
 from penstock import __version__
 from penstock.errors import InternalError, PenstockError
 from penstock.interfaces.cli.check import check
+from penstock.interfaces.cli.connector import connector
 from penstock.interfaces.cli.doctor import doctor
 from penstock.interfaces.cli.explain import explain
 from penstock.interfaces.cli.fmt import fmt
+from penstock.interfaces.cli.kafka import kafka
 from penstock.interfaces.cli.main import INTERRUPTED
 from penstock.interfaces.cli.messages import complain, print_error
 from penstock.interfaces.cli.nexmark import nexmark
@@ -48,7 +50,7 @@ def cli() -> None:
     """
 
 
-for command in (check, doctor, explain, fmt, nexmark, run, sql, version):
+for command in (check, connector, doctor, explain, fmt, kafka, nexmark, run, sql, version):
     cli.add_command(command)
 
 

@@ -185,6 +185,13 @@ _PRODUCER: Final = (
         aliases=("sink.buffer-flush.interval",),
         roles=SINK,
     ),
+    OptionSpec(
+        "partitions",
+        Integer(minimum=1),
+        "how many partitions the topic is created with when it is not there; without it, it must be there",
+        roles=SINK,
+    ),
+    OptionSpec("replication_factor", Integer(minimum=1), "how often a topic that is created is kept", roles=SINK),
     PRIMARY_KEY,
     SINK_PARALLELISM,
 )
@@ -283,6 +290,7 @@ KAFKA: Final = ConnectorSpec(
     ),
     formats=("json", "csv", "raw", "avro", "protobuf", "debezium-json"),
     default_format="json",
+    available=True,
     passthrough=CLIENT,
     bounded=_ends,
     check=_check,

@@ -1,0 +1,432 @@
+"""Topics of Apache Kafka as a source, read by Spark's own connector.
+
+Where a job begins is worked out once, when it is created, and kept as offsets: whatever happens until its first batch,
+it begins there. From then on Spark's offset log says where it is. Partitions that are added later are read from their
+start.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from penstock.connectors.kafka_access import access_of
+from penstock.connectors.kafka_cluster import KafkaCluster, Partition
+from penstock.connectors.kafka_notes import KafkaNotes, load_notes, save_notes
+from penstock.connectors.kafka_offsets import KafkaOffset, folded_offset, nested, read_kafka_offset
+from penstock.connectors.metadata_columns import hidden_columns
+from penstock.connectors.option_values import integer, moment_us, text
+from penstock.connectors.reading import Scan, reading_of
+from penstock.connectors.scan_frames import ddl, stream_frame
+from penstock.errors import OptionError, RuntimeFailure
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from penstock.catalog.model import SinkDefinition, SourceDefinition
+    from penstock.connectors.kafka_access import KafkaAccess
+    from penstock.connectors.source import ScanRequest
+    from penstock.stores.topics.store import TopicStore
+
+_TYPES: Final = {
+    "__value": "BINARY",
+    "__partition": "INT",
+    "__offset": "BIGINT",
+    "__timestamp": "TIMESTAMP",
+    "__key": "BINARY",
+    "__headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+    "__topic": "STRING",
+    "__timestamp_type": "STRING",
+}
+_EARLIEST: Final = -2  # as Spark writes it
+# A broker that does not answer is told of after this time, and not after Spark's minutes.
+_WAITS: Final = {"kafka.request.timeout.ms": "20000", "kafka.default.api.timeout.ms": "30000"}
+# How long what is known of the partitions of a topic holds good between batches.
+_FRESH_S: Final = 1.0
+
+
+class KafkaSource:
+    """Reads topics of Kafka."""
+
+    width = 2  # Spark's own source, and the pulse
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._clusters: dict[tuple[object, ...], KafkaCluster] = {}
+        self._listed: dict[tuple[object, ...], tuple[float, list[Partition]]] = {}
+
+    def typed(self, definition: SourceDefinition) -> bool:
+        return False
+
+    def check(self, definition: SourceDefinition, state_path: Path) -> None:
+        for key in ("key.fields", "key.format"):
+            if key in definition.options.given:
+                raise OptionError(
+                    "INVALID_OPTION",
+                    f"option {key} of {definition.name} is not read yet",
+                    hint="declare a column METADATA FROM 'key' and compute what you need of it",
+                )
+
+    # frames
+
+    def stream(self, spark: SparkSession, request: ScanRequest) -> DataFrame:
+        access = access_of(request.definition, request.state_path)
+        reading = reading_of(request)
+        notes = self._notes(request)
+        partitions = self._partitions(request)
+        columns = ("__value", *hidden_columns(request.definition))
+        begin = self._begin(request, notes, partitions)
+        reader = (
+            spark.readStream.format("kafka")
+            .options(**self._options(request, access))
+            .options(**_subscribed(request.definition))
+            .option("startingOffsets", "earliest" if begin is None else json.dumps(nested(begin)))
+            .option("maxOffsetsPerTrigger", str(reading.max_rows))
+            .option("groupIdPrefix", _group_prefix(request))
+        )
+        raw = reader.load()
+        readers = integer(request.definition.options.values, "max_parallelism")
+        if readers is not None and readers < len(partitions):
+            raw = raw.coalesce(readers)
+        frame = self._shaped(raw, columns, notes)
+        ends = self.end(request)
+        if ends is not None:
+            frame = _before(frame, ends)
+        if request.keep is None:  # to look at only
+            return frame
+        from penstock.connectors.pulse_reader import PulseDataSource
+
+        shape = [(name, _TYPES[name]) for name in columns]
+        pulse = stream_frame(spark, PulseDataSource, shape, Scan({}, reading), f"{request.id} pulse")
+        return frame.unionByName(pulse)
+
+    def between(self, spark: SparkSession, request: ScanRequest, start: str | None, end: str) -> DataFrame:
+        upto = read_kafka_offset(end)
+        notes = KafkaNotes(self._single(request.definition), _in_order(upto.numbers))
+        if start is not None:
+            since: Mapping[Partition, int] = read_kafka_offset(start).offsets
+        else:
+            first = request.first if request.first is not None else self.first(request)
+            since = {notes.partition(number): offset for number, offset in first.items()}
+        columns = tuple(_TYPES)
+        ranges = {
+            one: (since.get(one, _EARLIEST), last)
+            for one, last in upto.offsets.items()
+            if since.get(one, _EARLIEST) < last
+        }
+        if not ranges:
+            return spark.createDataFrame([], ddl([(name, _TYPES[name]) for name in columns]))
+        assigned: dict[str, list[int]] = {}
+        for topic, number in ranges:
+            assigned.setdefault(topic, []).append(number)
+        raw = (
+            spark.read.format("kafka")
+            .options(**self._options(request, access_of(request.definition, request.state_path)))
+            .option("includeHeaders", "true")
+            .option("assign", json.dumps(assigned))
+            .option("startingOffsets", json.dumps(nested({one: first for one, (first, _) in ranges.items()})))
+            .option("endingOffsets", json.dumps(nested({one: last for one, (_, last) in ranges.items()})))
+            .load()
+        )
+        frame = self._shaped(raw, columns, notes)
+        ends = self.end(request)
+        return frame if ends is None else _before(frame, ends)
+
+    def _options(self, request: ScanRequest, access: KafkaAccess) -> dict[str, str]:
+        values = request.definition.options.values
+        return {
+            **_WAITS,
+            "kafka.max.poll.records": str(reading_of(request).batch_size),
+            "kafka.isolation.level": text(values, "isolation_level") or "read_committed",
+            **{f"kafka.{key}": value for key, value in access.java().items()},
+            "kafka.bootstrap.servers": access.servers,
+            "failOnDataLoss": str(not _skips(request.definition)).lower(),
+            "fetchOffset.numRetries": "1",
+            "includeHeaders": str("__headers" in hidden_columns(request.definition)).lower(),
+        }
+
+    def _shaped(self, raw: DataFrame, columns: Sequence[str], notes: KafkaNotes) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        made: dict[str, Column] = {
+            "__value": f.col("value"),
+            "__partition": _numbered(notes),
+            "__offset": f.col("offset"),
+            "__timestamp": f.col("timestamp"),
+            "__key": f.col("key"),
+            "__topic": f.col("topic"),
+            "__timestamp_type": f.when(f.col("timestampType") == 1, "LogAppendTime").otherwise("CreateTime"),
+        }
+        if "__headers" in columns:
+            made["__headers"] = f.col("headers")
+        return raw.select(*[made[name].alias(name) for name in columns])
+
+    # where rows are
+
+    def partitions(self, request: ScanRequest) -> int:
+        """How many there are; what is new gets its number, and topics that are not what they were are found out."""
+        found = self._partitions(request, fresh=True)
+        notes = self._notes(request)
+        topics = sorted({topic for topic, _ in found})
+        self._check_topics(request, notes, topics)
+        if request.keep is not None:
+            ids = self._cluster(request).topic_ids(topics)
+            renewed = [name for name in topics if name in notes.ids and notes.ids[name] != ids[name]]
+            if renewed and not _skips(request.definition):
+                raise RuntimeFailure(
+                    "SOURCE_DATA_LOST",
+                    f"topic {renewed[0]} was deleted and made anew since job {request.job} has read it",
+                    hint="create the job again to read what is there, or set on_data_loss = 'skip'",
+                )
+            changed = notes.with_partitions(found).with_ids(ids)
+            if changed != notes or changed.ids != notes.ids:
+                save_notes(request.keep, request.id, changed)
+            notes = changed
+        else:
+            notes = notes.with_partitions(found)
+        numbers = [number for one in found if (number := notes.number(one)) is not None]
+        return max([*numbers, len(notes.pairs) - 1], default=-1) + 1
+
+    def latest(self, request: ScanRequest, reached: str | None = None) -> Mapping[int, int]:
+        found = self._partitions(request, fresh=reached is None)
+        ends = self._cluster(request).ends(found, committed=_committed(request.definition))
+        last = self.end(request)
+        return {
+            number: min(offset, last.get(number, 0)) if last is not None else offset
+            for number, offset in self._by_number(request, ends).items()
+        }
+
+    def first(self, request: ScanRequest) -> Mapping[int, int]:
+        """Where a new job begins, by the option `start`: an offset for each partition there is."""
+        values = request.definition.options.values
+        cluster, found = self._cluster(request), self._partitions(request, fresh=True)
+        self._check_topics(request, KafkaNotes(), sorted({topic for topic, _ in found}))
+        start = text(values, "start") or "latest"
+        if start == "earliest":
+            offsets = cluster.begins(found)
+        elif start == "timestamp":
+            offsets = cluster.at_time(found, (moment_us(values, "start_timestamp") or 0) // 1000)
+        elif start == "offsets":
+            offsets = {**cluster.begins(found), **self._given(values.get("start_offsets"), found)}
+        else:
+            offsets = cluster.ends(found, committed=_committed(request.definition))
+            group = text(values, "group_id")
+            if start == "group" and group is not None:
+                offsets = {**offsets, **cluster.group_offsets(group, found)}
+        return self._by_number(request, offsets)
+
+    def end(self, request: ScanRequest) -> Mapping[int, int] | None:
+        """Where a source with an end ends: worked out when it is first asked for, and kept."""
+        if not request.definition.bounded:
+            return None
+        notes = self._notes(request)
+        if notes.ends is not None:
+            return notes.ends
+        ends = self._by_number(request, self._final(request))
+        if request.keep is not None:
+            save_notes(request.keep, request.id, self._notes(request).with_ends(ends))
+        return ends
+
+    def end_offset(self, request: ScanRequest) -> str:
+        found = self._partitions(request, fresh=True)
+        ends = self._final(request) if request.definition.bounded else None
+        if ends is None:
+            ends = self._cluster(request).ends(found, committed=_committed(request.definition))
+        notes = self._notes(request).with_partitions(found)
+        return KafkaOffset(ends, {one: notes.number(one) or 0 for one in ends}).text()
+
+    def positions(self, offset: str) -> Mapping[int, int]:
+        return read_kafka_offset(offset).positions
+
+    def folded(self, request: ScanRequest, texts: Sequence[str | None], partitions: int) -> str | None:
+        """The offset of a scan out of those of its two sources."""
+        kafka, pulse = texts
+        return folded_offset(kafka, pulse, self._notes(request), partitions)
+
+    def lost(self, request: ScanRequest, start: str | None, end: str) -> int:
+        """How many offsets between two that were to be read are not there any more, where that is to be skipped."""
+        if not _skips(request.definition) or start is None:
+            return 0
+        since, upto = read_kafka_offset(start).offsets, read_kafka_offset(end).offsets
+        moved = {one for one, last in upto.items() if since.get(one, last) != last}
+        begins = self._cluster(request).begins(moved)
+        gone = sum(max(0, min(begins[one], upto[one]) - since[one]) for one in moved if upto[one] >= since[one])
+        # A topic that was made anew begins again below: all that was between is not known, so what was skipped is not.
+        return gone + sum(since[one] - upto[one] for one in moved if upto[one] < since[one])
+
+    # what becomes of its rows
+
+    def watermark_us(self, offset: str) -> int | None:
+        return None
+
+    def committed(self, request: ScanRequest, offset: str) -> None:
+        """Tell the consumer group, where the relation asks for it. Ours stays the truth, so nothing waits for it."""
+        values = request.definition.options.values
+        group = text(values, "group_id")
+        if values.get("commit_offsets") is True and group is not None:
+            self._cluster(request).commit_group(group, read_kafka_offset(offset).offsets)
+
+    def leave(self, request: ScanRequest, *, wait_s: float) -> None:
+        """Nothing is held open."""
+
+    def looked(self, request: ScanRequest, since_us: int) -> bool:
+        return True
+
+    def prepare(self, definition: SourceDefinition, state_path: Path, topics: TopicStore) -> None:
+        """Nothing: a relation can be declared before its broker is there."""
+
+    def forget(self, definition: SourceDefinition, state_path: Path, topics: TopicStore) -> None:
+        """Nothing: topics are not ours."""
+
+    # the cluster
+
+    def _cluster(self, request: ScanRequest) -> KafkaCluster:
+        access = access_of(request.definition, request.state_path)
+        key = (access.servers, *sorted(access.properties.items()))
+        with self._lock:
+            return self._clusters.setdefault(key, KafkaCluster(access))
+
+    def _partitions(self, request: ScanRequest, *, fresh: bool = False) -> list[Partition]:
+        values = request.definition.options.values
+        names, pattern = topic_names(request.definition), text(values, "topic_pattern")
+        cluster = self._cluster(request)
+        key = (id(cluster), names, pattern)
+        with self._lock:
+            at, found = self._listed.get(key, (0.0, []))
+        if fresh or not found or time.monotonic() - at > _FRESH_S:
+            found = cluster.partitions(names, pattern)
+            with self._lock:
+                self._listed[key] = (time.monotonic(), found)
+        return found
+
+    def _check_topics(self, request: ScanRequest, notes: KafkaNotes, there: Sequence[str]) -> None:
+        servers = self._cluster(request).servers
+        for name in topic_names(request.definition) or sorted({topic for topic, _ in notes.pairs}):
+            if name in there:
+                continue
+            if name in notes.ids:
+                if _skips(request.definition) and there:
+                    continue
+                raise RuntimeFailure(
+                    "SOURCE_DATA_LOST",
+                    f"topic {name} at {servers} is gone",
+                    hint="create the topic and the job again",
+                )
+            raise OptionError(
+                "INVALID_OPTION", f"there is no topic {name} at {servers}", hint="create it first, or look at its name"
+            )
+
+    def _final(self, request: ScanRequest) -> dict[Partition, int]:
+        """Where a source with an end ends, as of now."""
+        values = request.definition.options.values
+        cluster, found = self._cluster(request), self._partitions(request, fresh=True)
+        ends = cluster.ends(found, committed=_committed(request.definition))
+        end, group = text(values, "end"), text(values, "group_id")
+        if end == "timestamp":
+            chosen = cluster.at_time(found, (moment_us(values, "end_timestamp") or 0) // 1000)
+        elif end == "offsets":
+            chosen = self._given(values.get("end_offsets"), found)
+        elif end == "group" and group is not None:
+            chosen = cluster.group_offsets(group, found)
+        else:
+            chosen = ends
+        return {one: min(chosen.get(one, last), last) for one, last in ends.items()}
+
+    @staticmethod
+    def _given(offsets: object, found: Sequence[Partition]) -> dict[Partition, int]:
+        """Offsets of a statement, which name partitions and no topics: they hold for each topic."""
+        asked = dict(offsets) if isinstance(offsets, tuple) else {}
+        return {one: int(asked[one[1]]) for one in found if one[1] in asked}
+
+    def _begin(
+        self, request: ScanRequest, notes: KafkaNotes, found: Sequence[Partition]
+    ) -> dict[Partition, int] | None:
+        """The pinned start for Spark, which wants every partition named; those that came later begin at their start."""
+        if request.first is None:
+            return None
+        begin = dict.fromkeys(found, _EARLIEST)
+        for number, offset in request.first.items():
+            one = notes.partition(number)
+            if one in begin:
+                begin[one] = offset
+        return begin
+
+    def _by_number(self, request: ScanRequest, offsets: Mapping[Partition, int]) -> dict[int, int]:
+        notes = self._notes(request)
+        missing = [one for one in offsets if notes.number(one) is None]
+        if missing:
+            notes = notes.with_partitions(sorted(missing))
+            if request.keep is not None:
+                save_notes(request.keep, request.id, notes)
+        return {number: offset for one, offset in offsets.items() if (number := notes.number(one)) is not None}
+
+    def _notes(self, request: ScanRequest) -> KafkaNotes:
+        notes = load_notes(request.keep, request.id, self._single(request.definition))
+        if request.keep is None and notes.single is None:
+            return notes.with_partitions(self._partitions(request))
+        return notes
+
+    @staticmethod
+    def _single(definition: SourceDefinition) -> str | None:
+        names = topic_names(definition)
+        return names[0] if len(names) == 1 else None
+
+
+def topic_names(definition: SourceDefinition | SinkDefinition) -> tuple[str, ...]:
+    """The topics that a relation names; none where it has a pattern."""
+    found = definition.options.values.get("topic")
+    if found is None:
+        return ()
+    return tuple(str(name) for name in found) if isinstance(found, tuple) else (str(found),)
+
+
+def _subscribed(definition: SourceDefinition) -> dict[str, str]:
+    pattern = text(definition.options.values, "topic_pattern")
+    if pattern is not None:
+        return {"subscribePattern": pattern}
+    return {"subscribe": ",".join(topic_names(definition))}
+
+
+def _group_prefix(request: ScanRequest) -> str:
+    return text(request.definition.options.values, "group_id_prefix") or f"penstock-{request.job}"
+
+
+def _skips(definition: SourceDefinition) -> bool:
+    return definition.options.values.get("on_data_loss") == "skip"
+
+
+def _committed(definition: SourceDefinition) -> bool:
+    return definition.options.values.get("isolation_level") != "read_uncommitted"
+
+
+def _in_order(numbers: Mapping[Partition, int]) -> tuple[Partition, ...]:
+    """The partitions of an offset in the order of their numbers; places of others are left empty."""
+    named = {number: one for one, number in numbers.items()}
+    return tuple(named.get(number, ("", number)) for number in range(max(named, default=-1) + 1))
+
+
+def _numbered(notes: KafkaNotes) -> Column:
+    """The number of a row's partition."""
+    from pyspark.sql import functions as f
+
+    if notes.single is not None:
+        return f.col("partition")
+    named = [f.lit(f"{topic}/{each}") for topic, each in notes.pairs]
+    parts = [part for number, name in enumerate(named) for part in (name, f.lit(number))]
+    if not parts:
+        return f.lit(None).cast("int")
+    return f.try_element_at(f.create_map(*parts), f.concat_ws("/", f.col("topic"), f.col("partition")))
+
+
+def _before(frame: DataFrame, ends: Mapping[int, int]) -> DataFrame:
+    """The rows before the end of a source that ends; Spark itself would read on."""
+    from pyspark.sql import functions as f
+
+    parts = [part for number, last in sorted(ends.items()) for part in (f.lit(number), f.lit(last).cast("long"))]
+    if not parts:
+        return frame.filter(f.lit(False))
+    return frame.filter(f.col("__offset") < f.try_element_at(f.create_map(*parts), f.col("__partition")))

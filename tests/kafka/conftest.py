@@ -1,0 +1,134 @@
+"""A real broker for the tests of Kafka, and databases; one broker and one Spark session for all of them."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock
+from penstock.runtime.kafka_broker import KafkaBroker
+from penstock.spark.jar_cache import JarCache
+
+_LOG = logging.getLogger(__name__)
+_count = itertools.count()
+
+
+class Cluster:
+    """The broker as tests use it: topics, records in, records out."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def client(self, **more: object) -> dict[str, Any]:
+        return {"bootstrap.servers": self.address, "log_level": 0, **more}
+
+    def create(self, topic: str, partitions: int = 1, **config: str) -> str:
+        from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+        admin = AdminClient(self.client())
+        asked = admin.create_topics([NewTopic(topic, partitions, 1, config=config)], operation_timeout=60)
+        asked[topic].result(60)
+        return topic
+
+    def topic(self, partitions: int = 1, **config: str) -> str:
+        """A new topic of a name that no other test has."""
+        return self.create(f"topic-{next(_count)}", partitions, **config)
+
+    def send(
+        self,
+        topic: str,
+        values: Sequence[bytes | str | None],
+        *,
+        partition: int = 0,
+        key: bytes | str | None = None,
+        headers: Mapping[str, bytes] | None = None,
+        timestamp_ms: int = 0,
+    ) -> None:
+        """Write records and wait until the broker has them."""
+        from confluent_kafka import Producer
+
+        producer = Producer(self.client(**{"linger.ms": 0}))
+        for value in values:
+            producer.produce(
+                topic,
+                value,
+                key=key,
+                partition=partition,
+                headers=list((headers or {}).items()),
+                timestamp=timestamp_ms,
+            )
+            producer.poll(0)
+        assert producer.flush(60) == 0
+
+    def records(self, topic: str, *, committed: bool = True) -> list[Any]:
+        """Every record of a topic as of now."""
+        from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+        level = "read_committed" if committed else "read_uncommitted"
+        consumer = Consumer(
+            self.client(**{"group.id": f"test-{next(_count)}", "isolation.level": level, "enable.partition.eof": True})
+        )
+        try:
+            partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+            consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
+            waiting, found = set(partitions), []
+            while waiting:
+                message = consumer.poll(30)
+                assert message is not None, f"topic {topic} does not end"
+                if message.error() is not None:
+                    waiting.discard(message.partition())
+                else:
+                    found.append(message)
+            return sorted(found, key=lambda one: (one.partition(), one.offset()))
+        finally:
+            consumer.close()
+
+    def values(self, topic: str) -> list[str]:
+        return [record.value().decode() for record in self.records(topic)]
+
+
+@pytest.fixture(scope="session")
+def jars() -> None:
+    """The jars, before any Spark session starts."""
+    JarCache().install(["kafka"], _LOG.info)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    found = KafkaBroker(tmp_path_factory.mktemp("broker"))
+    found.start(0, _LOG.info)
+    yield found
+    found.stop(delete=True)
+
+
+@pytest.fixture(scope="session")
+def cluster(broker: KafkaBroker, jars: None) -> Cluster:
+    address = broker.state().address
+    assert address is not None
+    return Cluster(address)
+
+
+@pytest.fixture
+def opened(tmp_path: Path, cluster: Cluster) -> Iterator[Callable[..., penstock.Database]]:
+    """Opens a database under a name in the test's directory; what is still open at the end is closed."""
+    found: list[penstock.Database] = []
+
+    def open_database(name: str = "home", **settings: object) -> penstock.Database:
+        given: dict[str, Any] = {"parallelism": 2, "driver_memory": "1g", "kafka.bootstrap_servers": cluster.address}
+        database = penstock.connect(tmp_path / name, **{**given, **settings})
+        found.append(database)
+        return database
+
+    yield open_database
+    for database in found:
+        database.close()
+
+
+@pytest.fixture
+def db(opened: Callable[..., penstock.Database]) -> penstock.Database:
+    return opened()

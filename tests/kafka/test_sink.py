@@ -1,0 +1,103 @@
+"""Topics of a real broker as sinks: at least once by Spark's tasks, exactly once by one transaction a batch."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+import penstock
+from penstock.errors import JobFailed, PenstockError
+from penstock.failpoints import enabled
+from tests.kafka.conftest import Cluster
+
+pytestmark = pytest.mark.kafka
+
+
+def test_a_pipeline_from_topic_to_topic(cluster: Cluster, db: penstock.Database) -> None:
+    """N5: keys, headers and timestamps; topics made where allowed; what Spark writes and what we do."""
+    source, out = cluster.topic(2), f"{cluster.topic()}-out"
+    for partition in range(2):
+        cluster.send(
+            source, [json.dumps({"k": f"k{n % 3}", "n": n}) for n in range(partition, 60, 2)], partition=partition
+        )
+    db.execute(f"""
+        CREATE STREAM numbers (k STRING, n INT, kept TIMESTAMP METADATA FROM 'timestamp')
+          WITH (connector = 'kafka', topic = '{source}', start = 'earliest');
+        CREATE SINK plain (k STRING, n INT, doubled INT) WITH (
+          connector = 'kafka', topic = '{out}', partitions = 3, 'key.fields' = 'k', format = 'json');
+        CREATE SINK dated (n INT, at TIMESTAMP METADATA FROM 'timestamp', h MAP<STRING, BINARY> METADATA FROM 'headers')
+          WITH (connector = 'kafka', topic = '{out}-dated', partitions = 1);
+        CREATE SINK exact (k STRING, n INT) WITH (
+          connector = 'kafka', topic = '{out}-exact', partitions = 2, delivery = 'exactly_once', key_field = 'k',
+          'value.fields_include' = 'EXCEPT_KEY');
+        CREATE SINK nowhere (n INT) WITH (connector = 'kafka', topic = '{out}-missing');
+        INSERT INTO plain SELECT k, n, n * 2 FROM numbers;
+        INSERT INTO dated SELECT n, TIMESTAMP '2026-01-01 00:00:00', MAP('origin', CAST(k AS BINARY)) FROM numbers;
+        INSERT INTO exact SELECT k, n FROM numbers;
+    """)
+    db.settle(120)
+    written = cluster.records(out)
+    assert sorted(json.loads(record.value())["n"] for record in written) == list(range(60))
+    by_key = {(record.key(), record.partition()) for record in written}
+    assert len(by_key) == 3  # a key has one partition
+    assert json.loads(written[0].value()).keys() == {"k", "n", "doubled"}
+    dated = cluster.records(f"{out}-dated")
+    assert {record.timestamp()[1] for record in dated} == {1_767_225_600_000}
+    assert Counter(dict(record.headers())["origin"] for record in dated) == {b"k0": 20, b"k1": 20, b"k2": 20}
+    exact = cluster.records(f"{out}-exact")
+    assert sorted(json.loads(record.value())["n"] for record in exact) == list(range(60))
+    assert {tuple(json.loads(record.value())) for record in exact} == {("n",)}
+    # Both ways to write put a key into the partition that Kafka's own clients would, for the same number of them.
+    counters = db.sql("SELECT value FROM penstock.metrics WHERE job = 'insert_plain' AND name = 'output_rows'").rows()
+    assert counters == [(60.0,)]
+    with pytest.raises(PenstockError, match=r"there is no topic .*-missing") as raised:
+        db.execute("INSERT INTO nowhere SELECT n FROM numbers")
+    assert raised.value.condition == "INVALID_OPTION"
+    db.execute("INSERT INTO plain VALUES ('k9', 1, 2)")
+    assert len(cluster.records(out)) == 61
+
+
+def test_a_batch_is_there_once_whatever_fails_behind_it(cluster: Cluster, db: penstock.Database) -> None:
+    """N5: the transaction is committed, the ledger of the engine is not; the batch that runs again writes nothing."""
+    source, out = cluster.topic(), cluster.topic()
+    cluster.send(source, [json.dumps({"n": n}) for n in range(20)])
+    db.execute(f"""
+        CREATE STREAM numbers (n INT) WITH (connector = 'kafka', topic = '{source}', start = 'earliest');
+        CREATE SINK exact (n INT) WITH (connector = 'kafka', topic = '{out}', delivery = 'exactly_once');
+        INSERT INTO exact SELECT n FROM numbers;
+    """)
+    db.settle(120)
+    with enabled("sink.after_write", "error@1"):
+        cluster.send(source, [json.dumps({"n": n}) for n in range(20, 40)])
+        db.settle(120)
+    assert sorted(json.loads(value)["n"] for value in cluster.values(out)) == list(range(40))
+    restarts = db.sql("SELECT restarts FROM penstock.jobs WHERE name = 'insert_exact'").rows()
+    assert restarts == [(1,)]
+
+
+def test_a_second_writer_shuts_the_first_one_out(cluster: Cluster, db: penstock.Database) -> None:
+    from confluent_kafka import Producer
+
+    source, out = cluster.topic(), cluster.topic()
+    db.execute(f"""
+        CREATE STREAM numbers (n INT) WITH (connector = 'kafka', topic = '{source}', start = 'earliest');
+        CREATE SINK exact (n INT) WITH (
+          connector = 'kafka', topic = '{out}', delivery = 'exactly_once', transactional_id_prefix = 'mine');
+        INSERT INTO exact SELECT n FROM numbers;
+    """)
+    cluster.send(source, [json.dumps({"n": 1})])
+    db.settle(120)
+    from confluent_kafka.admin import AdminClient
+
+    found = AdminClient(cluster.client()).list_consumer_groups().result(60).valid
+    (ledger,) = [group.group_id for group in found if group.group_id.startswith("mine-insert_exact@")]
+    other = Producer(cluster.client(**{"transactional.id": ledger.removesuffix("-ledger")}))
+    other.init_transactions(60)
+    cluster.send(source, [json.dumps({"n": 2})])
+    with pytest.raises(JobFailed, match="another writer has taken over"):
+        db.settle(120)
+    db.execute("RESUME JOB insert_exact")
+    db.settle(120)
+    assert [json.loads(value)["n"] for value in cluster.values(out)] == [1, 2]

@@ -1,0 +1,178 @@
+"""Kafka without a broker: what clients are told, how partitions are numbered, what a record is made of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock.connectors.kafka import KafkaSource
+from penstock.connectors.kafka_access import access_of
+from penstock.connectors.kafka_notes import KafkaNotes, load_notes, save_notes
+from penstock.connectors.kafka_offsets import folded_offset, read_kafka_offset
+from penstock.connectors.kafka_records import check_record_options, records
+from penstock.connectors.registry import sink_of, source_of
+from penstock.connectors.secret_values import forget_secrets, use_secrets
+from penstock.connectors.sink import FrameSink, SinkContext
+from penstock.connectors.source import OutsideSource
+from penstock.errors import PenstockError
+from penstock.formats import encode_rows
+from penstock.secrets import Secret
+from penstock.stores.topics import TopicStore
+from tests.unit.connectors.declared import sink as declared_sink
+from tests.unit.connectors.declared import source as declared_source
+
+PASSWORD = "canary-7d1e"
+
+
+@pytest.mark.parametrize(
+    ("options", "mechanism", "module"),
+    [
+        ({"kafka.sasl.username": "ann", "kafka.sasl.password": PASSWORD, "kafka.sasl.mechanism": "SCRAM-SHA-512",
+          "kafka.security.protocol": "SASL_SSL"}, "SCRAM-SHA-512", "scram.ScramLoginModule"),
+        ({"auth.type": "sasl", "auth.username": "ann", "auth.password": PASSWORD, "auth.mechanism": "PLAIN"},
+         "PLAIN", "plain.PlainLoginModule"),
+        ({"properties.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+          f'username="ann" password="{PASSWORD}";', "properties.sasl.mechanism": "PLAIN",
+          "properties.security.protocol": "SASL_SSL"}, "PLAIN", "plain.PlainLoginModule"),
+    ],
+)  # fmt: skip
+def test_a_login_is_told_to_both_clients(options: dict[str, str], mechanism: str, module: str, tmp_path: Path) -> None:
+    definition = declared_source(
+        "CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = 't', "
+        + ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+        + ")"
+    )
+    # A secret that stands in a statement is kept under a name, and found by it.
+    kept = {f"s.{key.replace('properties.', 'kafka.')}": Secret(value) for key, value in options.items()}
+    use_secrets(tmp_path, kept.__getitem__)
+    access = access_of(definition, tmp_path)
+    forget_secrets(tmp_path)
+    java, other = access.java(), access.librdkafka()
+    assert java["sasl.mechanism"] == other["sasl.mechanism"] == mechanism
+    assert java["security.protocol"] == other["security.protocol"] == "SASL_SSL"
+    assert f"{module} required" in java["sasl.jaas.config"]
+    assert f'username="ann" password="{PASSWORD}"' in java["sasl.jaas.config"]
+    assert (other["sasl.username"], other["sasl.password"]) == ("ann", PASSWORD)
+    assert "sasl.password" not in java
+    assert "sasl.jaas.config" not in other
+    assert PASSWORD not in repr(definition)
+    assert PASSWORD not in str(definition.options.shown())
+
+
+def test_a_secret_by_reference_is_read_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    definition = declared_source(
+        "CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = 't', "
+        "'kafka.sasl.username' = 'ann', 'kafka.sasl.password' = '${env:KAFKA_PASSWORD}')"
+    )
+    with pytest.raises(PenstockError, match="KAFKA_PASSWORD is not set"):
+        access_of(definition, Path())
+    monkeypatch.setenv("KAFKA_PASSWORD", 'with "quotes"')
+    access = access_of(definition, Path())
+    assert access.librdkafka()["sasl.password"] == 'with "quotes"'
+    assert r'password="with \"quotes\""' in access.java()["sasl.jaas.config"]
+
+
+def test_certificates_are_told_to_both_clients(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("CA")
+    (tmp_path / "own.pem").write_text("CERTIFICATE")
+    (tmp_path / "key.pem").write_text("KEY")
+    options = {"ca": "ca.pem", "certificate": "own.pem", "key": "key.pem"}
+    given = ", ".join(f"'kafka.ssl.{name}.location' = '{tmp_path / file}'" for name, file in options.items())
+    definition = declared_source(f"CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = 't', {given})")
+    access = access_of(definition, Path())
+    java = access.java()
+    assert (java["ssl.truststore.type"], java["ssl.truststore.location"]) == ("PEM", str(tmp_path / "ca.pem"))
+    assert (java["ssl.keystore.certificate.chain"], java["ssl.keystore.key"]) == ("CERTIFICATE", "KEY")
+    assert access.librdkafka()["ssl.ca.location"] == str(tmp_path / "ca.pem")
+    java_only = declared_source(
+        "CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = 't', 'kafka.ssl.truststore.location' = '/k.jks')"
+    )
+    with pytest.raises(PenstockError) as raised:
+        access_of(java_only, Path()).librdkafka()
+    assert raised.value.condition == "MISSING_OPTION"
+
+
+def test_partitions_of_several_topics_keep_their_numbers(tmp_path: Path) -> None:
+    notes = KafkaNotes().with_partitions([("a", 0), ("b", 0)]).with_ids({"a": "1"})
+    save_notes(tmp_path, "s", notes)
+    later = load_notes(tmp_path, "s", None).with_partitions([("a", 0), ("a", 1), ("b", 0)])
+    assert [later.number(one) for one in (("a", 0), ("b", 0), ("a", 1))] == [0, 1, 2]
+    assert later.partition(2) == ("a", 1)
+    assert later.number(("c", 0)) is None
+    assert KafkaNotes("t").number(("t", 5)) == 5
+
+
+def test_the_two_offsets_of_a_scan_are_one() -> None:
+    notes = KafkaNotes(None, (("b", 0), ("a", 0)))
+    text = folded_offset('{"a": {"0": 7}, "b": {"0": 3}}', '{"run": 2, "p": {}}', notes, 2)
+    assert text is not None
+    assert read_kafka_offset(text).positions == {0: 3, 1: 7}
+    assert KafkaSource().positions(text) == {0: 3, 1: 7}
+    assert json.loads(text)["pulse"] == {"run": 2, "p": {}}
+    # Another pulse is another batch, though no row was read.
+    assert text != folded_offset('{"a": {"0": 7}, "b": {"0": 3}}', '{"run": 3, "p": {}}', notes, 2)
+    assert folded_offset(None, None, notes, 2) is None
+    for notes, known in ((KafkaNotes("a"), 1), (KafkaNotes(None, (("a", 0),)), 2)):
+        with pytest.raises(PenstockError) as raised:
+            folded_offset('{"a": {"0": 7, "1": 0}}', None, notes, known)
+        assert raised.value.condition == "PARTITIONS_CHANGED"
+
+
+def test_the_source_is_one_that_spark_reads_itself() -> None:
+    assert isinstance(source_of("kafka"), OutsideSource)
+    assert not isinstance(source_of("topic"), OutsideSource)
+    assert isinstance(sink_of("kafka"), FrameSink)
+    with pytest.raises(PenstockError, match=r"key\.fields"):
+        KafkaSource().check(
+            declared_source("CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = 't', 'key.fields' = 'n')"),
+            Path(),
+        )
+
+
+def test_what_a_record_is_made_of(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    definition = declared_sink(
+        "CREATE SINK k (id INT, region STRING, n INT, at TIMESTAMP METADATA FROM 'timestamp', "
+        "h MAP<STRING, BINARY> METADATA FROM 'headers') "
+        "WITH (connector = 'kafka', topic = 't', 'key.fields' = 'id;region', 'value.fields_include' = 'EXCEPT_KEY')"
+    )
+    check_record_options(definition)
+    context = SinkContext(
+        job="j",
+        producer="j@1",
+        definition=definition,
+        topics=TopicStore(tmp_path),
+        encode=lambda rows: encode_rows(rows, "json", definition.options.values),
+    )
+    rows = pa.table(
+        {
+            "id": pa.array([1], pa.int32()),
+            "region": ["eu"],
+            "n": pa.array([5], pa.int32()),
+            "at": pa.array([1_500_000], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+            "h": pa.array([[("a", b"x")]], pa.map_(pa.string(), pa.binary())),
+        }
+    )
+    (record,) = list(records(rows, context))
+    assert json.loads(record["value"]) == {"n": 5}
+    assert json.loads(record["key"]) == {"id": 1, "region": "eu"}
+    assert record["headers"] == [("a", b"x")]
+    assert record["timestamp"] == 1_500
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("'sink.partitioner' = 'fixed'", "option partitioner of sink k is not there yet"),
+        ("'key.fields' = 'other'", "has no column other"),
+        ("'key.fields' = 'a;b', format = 'csv'", "option key.fields of sink k is not there yet"),
+        ("'key.fields' = 'a', 'key.format' = 'avro'", "option key.format of sink k is not there yet"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_by_name(options: str, message: str) -> None:
+    definition = declared_sink(f"CREATE SINK k (a INT, b INT) WITH (connector = 'kafka', topic = 't', {options})")
+    with pytest.raises(PenstockError, match=message):
+        check_record_options(definition)
