@@ -27,7 +27,7 @@ LEVELS: Final[tuple[Level, ...]] = ("job", "unit", "text")
 _FIXTURE_TEST: Final = ROOT / "tests" / "unit" / "test_fixtures.py"
 _RANGE: Final = re.compile(r"\b(DEC|SC|[A-W])(\d{1,2})\b(?:\s*(?:to|-|–)\s*(?:\1)(\d{1,2})\b)?")
 _IN_NAME: Final = re.compile(r"(?:dec|sc|[a-w])\d{1,2}")
-_RUNNING: Final = frozenset({"spark", "chaos"})
+_RUNNING: Final = frozenset({"spark", "chaos", "kafka"})
 
 
 @dataclass(frozen=True)

@@ -39,14 +39,14 @@ def running_pages() -> list[Path]:
     return [path for path in pages() if steps(path)]
 
 
-def run_page(path: Path) -> list[tuple[Step, str]]:
+def run_page(path: Path, **settings: object) -> list[tuple[Step, str]]:
     """Each step with what it printed. The database `db` is made by the page, or is there from the beginning."""
     import penstock
 
     found = steps(path)
     names: dict[str, Any] = {"__name__": "page"}
     if "penstock.connect(" not in "".join(step.block.text for step in found):
-        names["db"] = penstock.connect("state")
+        names["db"] = penstock.connect("state", **settings)
     printed = []
     try:
         for step in found:

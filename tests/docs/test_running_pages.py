@@ -16,12 +16,14 @@ from tests.project import ROOT, title
 
 # Run by the test of that page, in processes of their own: a registration lasts.
 ELSEWHERE = {"docs/connectors.md"}
+# Needs a broker: tests/kafka/test_page.py.
+WITH_BROKER = "docs/kafka.md"
 PROGRAMS = [block for block in blocks("python") if block.info == () and title(block.path) not in ELSEWHERE]
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("path", running_pages(), ids=title)
+@pytest.mark.parametrize("path", [path for path in running_pages() if title(path) != WITH_BROKER], ids=title)
 def test_page_does_what_it_shows(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """V5: the guide for authors of connectors is one of them."""
     monkeypatch.chdir(tmp_path)
