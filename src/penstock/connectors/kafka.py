@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -101,7 +102,9 @@ class KafkaSource:
         from penstock.connectors.pulse_reader import PulseDataSource
 
         shape = [(name, _TYPES[name]) for name in columns]
-        pulse = stream_frame(spark, PulseDataSource, shape, Scan({}, reading), f"{request.id} pulse")
+        pulse = stream_frame(
+            spark, PulseDataSource, shape, Scan({}, replace(reading, first=None)), f"{request.id} pulse"
+        )
         return frame.unionByName(pulse)
 
     def between(self, spark: SparkSession, request: ScanRequest, start: str | None, end: str) -> DataFrame:

@@ -8,6 +8,7 @@ consumer group: either all of a batch is there and its number with it, or nothin
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
@@ -51,7 +52,11 @@ class KafkaSink:
         """Nothing: topics are not ours."""
 
     def check(self, context: SinkContext) -> None:
-        """The topic is there, or is made where the relation says with how many partitions."""
+        """The topic is there, or is made where the relation says with how many partitions.
+
+        A run begins: whatever the one before has left of its connections is not used again.
+        """
+        self._forget_writer(context.producer)
         definition = context.definition
         cluster = KafkaCluster(access_of(definition, context.state_path))
         topic, values = _topic(definition), definition.options.values
@@ -108,10 +113,14 @@ class KafkaSink:
         try:
             writer.write(rows, context, batch_id)
         except BaseException:
-            with self._lock:
-                self._writers.pop(context.producer, None)
-            writer.close()
+            self._forget_writer(context.producer)
             raise
+
+    def _forget_writer(self, producer: str) -> None:
+        with self._lock:
+            writer = self._writers.pop(producer, None)
+        if writer is not None:
+            writer.close()
 
 
 def write_plainly(rows: pa.Table, context: SinkContext) -> None:
@@ -182,10 +191,20 @@ class Transactions:
 
     def _written(self, batch_id: int) -> bool:
         """Whether the ledger has a batch. Only the last one can be asked for again."""
-        from confluent_kafka import TopicPartition
+        from confluent_kafka import KafkaException, TopicPartition
 
-        (found,) = self._consumer.committed([TopicPartition(self._topic, 0)], timeout=_ANSWER_S)
-        return bool(found.offset >= batch_id + 1)
+        end = time.monotonic() + _ANSWER_S
+        while True:
+            try:
+                (found,) = self._consumer.committed([TopicPartition(self._topic, 0)], timeout=_ANSWER_S)
+                return bool(found.offset >= batch_id + 1)
+            except KafkaException as error:
+                # The first question of a group finds nobody in charge of it yet.
+                if not error.args[0].retriable() and "coordinator" not in str(error).lower():
+                    raise
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.2)
 
     def close(self) -> None:
         """Let go of the connections; an open transaction is taken back by the next start, or by its timeout."""

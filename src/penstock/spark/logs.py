@@ -29,6 +29,8 @@ logger.native.name = org.apache.hadoop.util.NativeCodeLoader
 logger.native.level = error
 logger.checker.name = org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
 logger.checker.level = error
+logger.kafka.name = org.apache.kafka
+logger.kafka.level = error
 logger.resolve.name = org.apache.spark.sql.execution.streaming.runtime.ResolveWriteToStream
 logger.resolve.level = error
 """
