@@ -102,9 +102,8 @@ class KafkaSource:
         from penstock.connectors.pulse_reader import PulseDataSource
 
         shape = [(name, _TYPES[name]) for name in columns]
-        pulse = stream_frame(
-            spark, PulseDataSource, shape, Scan({}, replace(reading, first=None)), f"{request.id} pulse"
-        )
+        beat = Scan({}, replace(reading, first=None))
+        pulse = stream_frame(spark, PulseDataSource, shape, beat, f"{request.id} pulse")
         return frame.unionByName(pulse)
 
     def between(self, spark: SparkSession, request: ScanRequest, start: str | None, end: str) -> DataFrame:
