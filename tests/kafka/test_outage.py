@@ -16,7 +16,7 @@ import penstock
 from penstock.runtime.kafka_broker import KafkaBroker
 from tests.kafka.conftest import Cluster
 
-pytestmark = [pytest.mark.kafka, pytest.mark.chaos]
+pytestmark = [pytest.mark.kafka, pytest.mark.chaos, pytest.mark.soak]
 
 
 def wait_for_state(db: penstock.Database, states: set[str], seconds: float = 150.0) -> None:
