@@ -42,7 +42,7 @@ QUERIES = {
 }
 
 
-def fill(db: penstock.Database, rows: int) -> None:
+def fill(db: penstock.Database, rows: int, auctions: int = 2_000) -> None:
     """Bids over five minutes, a second or two out of order."""
     import pyarrow as pa
 
@@ -53,7 +53,7 @@ def fill(db: penstock.Database, rows: int) -> None:
         for number in range(first, min(rows, first + chunk)):
             at = start + number * 300_000 // rows + chance.randrange(2000)
             values.append(
-                f'{{"auction":{chance.randrange(2_000)},"bidder":{chance.randrange(100_000)},'
+                f'{{"auction":{chance.randrange(auctions)},"bidder":{chance.randrange(100_000)},'
                 f'"price":{chance.randrange(10_000)},"channel":"web","url":"u/{number % 997}","ts":{at},'
                 f'"extra":"{"x" * 60}"}}'.encode()
             )

@@ -94,7 +94,7 @@ def resumed(plan: Pace, reached: Offset, run: int, now_us: int) -> int:
     """The moment that the clock counts from: kept within a run, moved on by a start so that the next row is due now."""
     if reached.started_us is None:
         return now_us
-    if plan.rate is None or reached.run == run:
+    if plan.rate is None or reached.run >= run:  # larger: the run was asked for one more batch
         return reached.started_us
     made = sum(reached.positions.values())
     return max(reached.started_us, now_us - int(made * _SECOND_US / plan.rate))

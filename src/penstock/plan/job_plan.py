@@ -1,7 +1,8 @@
 """From a planned query to what a job runs: Spark's text, the scans below it, and what the view store does.
 
-Three kinds of job. `append`: Spark only adds rows. `merge`: Spark aggregates each batch and the view store, which holds
-the state, merges it. `update`: Spark keeps the state, and its rows replace those of the same key.
+Four kinds of job. `append`: Spark only adds rows. `merge`: Spark aggregates each batch and the view store, which holds
+the state, merges it. `panes`: the same for hopping windows, which the view store closes. `update`: Spark keeps the
+state, and its rows replace those of the same key.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from penstock.plan.late_plan import late_text
 from penstock.plan.lookups import LookupTexts, with_lookups
 from penstock.plan.merging import BATCH_VIEW, NotMergeableError, merged
 from penstock.plan.nodes import Aggregate
+from penstock.plan.panes import Panes, panes_of
 from penstock.plan.refused import refuse
 from penstock.plan.relation import WINDOW_COLUMN
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
@@ -40,15 +42,17 @@ from penstock.plan.spark_blocks import (
 )
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.trees import aliased, call, dot, number
+from penstock.plan.windows import duration_words
 
 if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.merge_plan import MergePlan, Reduction
+    from penstock.plan.pane_plan import PanePlan
     from penstock.types import SqlType
 
 __all__ = ["BATCH_VIEW", "KEEP_COLUMN", "DimensionPlan", "JobKind", "JobPlan", "OutputColumn", "ScanPlan", "plan_job"]
 
-JobKind = Literal["append", "merge", "update"]
+JobKind = Literal["append", "merge", "panes", "update"]
 KEEP_COLUMN: Final = "__keep"  # update: whether the row belongs to the view
 
 
@@ -64,10 +68,10 @@ class OutputColumn:
 class JobPlan:
     """What a job runs.
 
-    `core` is Spark SQL over the views of `scans`. Its columns: for `append` those of the result; for `merge` what
-    `batch` needs (`batch` reads one batch of it under the name `__batch`, and `reductions` say the same of a batch that
-    is too small to trouble Spark with); for `update` those of the result, then hidden keys (`__k0`, …), then `__keep`
-    where rows can leave the view: a row for which it is not true does.
+    `core` is Spark SQL over the views of `scans`. Its columns: for `append` those of the result; for `merge` and
+    `panes` what `batch` needs (`batch` reads one batch of it under the name `__batch`, and `reductions` say the same of
+    a batch that is too small to trouble Spark with); for `update` those of the result, then hidden keys (`__k0`, …),
+    then `__keep` where rows can leave the view: a row for which it is not true does.
 
     A running aggregate without keys has one row, from the first row of its input on.
     """
@@ -91,6 +95,7 @@ class JobPlan:
     functions: tuple[str, ...] = ()  # of the user, that the text calls
     dimensions: tuple[DimensionPlan, ...] = ()
     static: tuple[StaticView, ...] = ()  # views over those of dimensions, that the core reads too
+    panes: PanePlan | None = None
     lookup: LookupTexts | None = None  # the same over calls in the place of joins, where that can be
 
     def with_lookups(self) -> JobPlan:
@@ -124,7 +129,32 @@ def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
     if any(isinstance(node, Aggregate) and node.window is None and id(node) not in static for node in plan.nodes()):
         _refuse_subqueries(found.tree)
         return _running_job(plan, found, state)
-    return _made(plan, found, "append", found.tree, how=f"Spark; {_kept(found.tree)}")
+    no_panes = ""
+    if state != "spark":
+        try:
+            panes = panes_of(plan, found)
+        except NotMergeableError as error:
+            no_panes = f", each row in all of its windows: {error}"
+        else:
+            if panes is not None:
+                return _panes_job(plan, found, panes)
+    return _made(plan, found, "append", found.tree, how=f"Spark; {_kept(found.tree)}{no_panes}")
+
+
+def _panes_job(plan: LogicalPlan, found: JobScans, panes: Panes) -> JobPlan:
+    length = duration_words(panes.plan.pane_us)
+    made = _made(
+        plan,
+        found,
+        "panes",
+        panes.parts.core,
+        batch=spark_sql(panes.parts.batch),
+        reductions=panes.parts.reductions,
+        merge=panes.parts.plan,
+        how=f"Spark aggregates each batch by pane of {length}, the view store keeps the panes and closes windows: "
+        f"a row counts in one pane instead of {panes.plan.windows} windows",
+    )
+    return replace(made, panes=panes.plan, kept=())
 
 
 def _refuse_subqueries(tree: exp.Expr) -> None:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from penstock.frozen import frozen
 from penstock.plan.merge_plan import MergeColumn, MergeHow, MergeKey, MergePlan, Partial, Reduction
+from penstock.plan.pane_plan import PANE
 from penstock.plan.store_calls import MEAN
 from penstock.plan.store_terms import quoted
 from penstock.plan.store_text import store_expression
@@ -38,18 +39,31 @@ class NotMergeableError(Exception):
 
 
 @frozen
+class Pane:
+    """What a batch is reduced by in the place of a window: the pane of a row. `bounds` are the trees that read the
+    window above the aggregate, and the names under which the store has what they mean."""
+
+    tree: exp.Expr
+    bounds: tuple[tuple[str, exp.Expr], ...]
+
+
+@frozen
 class Merged:
-    """The rows that Spark makes for a batch (`core`), their aggregation (`batch`, `reductions`), the store's part."""
+    """The rows that Spark makes for a batch (`core`), their aggregation (`batch`, `reductions`), the store's part.
+
+    `shown` are the first count, sum, min and max of the query, and their partials; an average counts where none is.
+    """
 
     core: exp.Select
     batch: exp.Select
     reductions: tuple[Reduction, ...]
     plan: MergePlan
+    shown: tuple[tuple[str, str], ...]
 
 
-def merged(running: Running, fields: tuple[Field, ...]) -> Merged:
-    """A running aggregate as something to merge, or NotMergeableError."""
-    maker = _Maker()
+def merged(running: Running, fields: tuple[Field, ...], pane: Pane | None = None) -> Merged:
+    """A running aggregate as something to merge, or NotMergeableError; with a pane, the aggregate of a window."""
+    maker = _Maker(pane)
     for key in running.keys:
         maker.add_key(key)
     columns = tuple(
@@ -65,8 +79,11 @@ def merged(running: Running, fields: tuple[Field, ...]) -> Merged:
 class _Maker:
     """Gathers keys, arguments and partials while the expressions above the aggregate are read."""
 
-    def __init__(self) -> None:
-        self.keys: list[MergeKey] = []
+    def __init__(self, pane: Pane | None) -> None:
+        self.keys: list[MergeKey] = [] if pane is None else [MergeKey(PANE, BIGINT)]
+        self._pane = pane
+        self._shown: dict[str, str] = {}
+        self._averaged: dict[str, str] = {}
         self.partials: list[Partial] = []
         self._key_trees: list[exp.Expr] = []
         self._arguments: list[exp.Expr] = []
@@ -74,8 +91,8 @@ class _Maker:
         self._reductions: list[Reduction] = []
 
     def add_key(self, key: exp.Expr) -> None:
+        self.keys.append(MergeKey(f"__k{len(self._key_trees)}", type_of(key)))
         self._key_trees.append(key)
-        self.keys.append(MergeKey(f"__k{len(self.keys)}", type_of(key)))
 
     def expression(self, tree: exp.Expr, name: str) -> str:
         """The store's text of an expression above the aggregate."""
@@ -89,6 +106,9 @@ class _Maker:
 
     def _replaced(self, tree: exp.Expr) -> exp.Expr:
         """The tree over keys and partials."""
+        for name, bound in self._pane.bounds if self._pane is not None else ():
+            if tree == bound:
+                return typed(column(name), type_of(bound))
         for place, key in enumerate(self._key_trees):
             if tree == key:
                 return typed(column(f"__k{place}"), type_of(key))
@@ -117,18 +137,21 @@ class _Maker:
         found = type_of(argument)
         if name == "count":
             value = number(1) if isinstance(argument, exp.Star) else argument
-            return self._partial("count", _filtered(value, condition), BIGINT)
+            return self._show("count", self._partial("count", _filtered(value, condition), BIGINT))
         if name == "count_if":
             return self._partial("count", _filtered(number(1), _both(condition, argument)), BIGINT)
         if name == "sum" and (found is None or found.numeric):
-            return self._partial("sum", _filtered(argument, condition), type_of(inner))
+            return self._show("sum", self._partial("sum", _filtered(argument, condition), type_of(inner)))
         if name in ("avg", "mean") and found is not None and found.numeric and found.name not in ("DECIMAL", "UBIGINT"):
             value = _filtered(argument, condition)
             summed = value if found == DOUBLE else exp.Cast(this=value.copy(), to=exp.DataType.build("DOUBLE"))
             parts = self._partial("sum", summed, DOUBLE), self._partial("count", value, BIGINT)
+            for kind, part in zip(("sum", "count"), parts, strict=True):
+                self._averaged.setdefault(kind, part.name)
             return typed(call(MEAN, *parts), DOUBLE)
         if name in ("min", "max") and found is not None and found.name in _ORDERED:
-            return self._partial("min" if name == "min" else "max", _filtered(argument, condition), found)
+            how: MergeHow = "min" if name == "min" else "max"
+            return self._show(name, self._partial(how, _filtered(argument, condition), found))
         if name in _LOGICAL and found is not None and found.name == "BOOLEAN":
             return self._partial(_LOGICAL[name], _filtered(argument, condition), found)
         raise NotMergeableError(f"{shown} does not merge")
@@ -144,8 +167,13 @@ class _Maker:
             self._calls.append(made)
         return typed(column(f"__p{self._calls.index(made)}"), sql_type)
 
+    def _show(self, kind: str, partial: exp.Expr) -> exp.Expr:
+        self._shown.setdefault(kind, partial.name)
+        return partial
+
     def finish(self, running: Running, plan: MergePlan) -> Merged:
-        rows = [aliased(key.copy(), f"__k{place}") for place, key in enumerate(self._key_trees)]
+        rows = [] if self._pane is None else [aliased(self._pane.tree.copy(), PANE)]
+        rows += [aliased(key.copy(), f"__k{place}") for place, key in enumerate(self._key_trees)]
         rows += [aliased(value.copy(), f"__a{place}") for place, value in enumerate(self._arguments)]
         clauses = {name: running.block.args[name].copy() for name in ("from_", "where") if running.block.args.get(name)}
         joins = [join.copy() for join in running.block.args.get("joins") or []]
@@ -159,7 +187,8 @@ class _Maker:
             # without rows there is no group, as there is none for each key
             some = exp.GT(this=call("count", exp.Star()), expression=number(0))
             batch = select(shown, source, having=exp.Having(this=some))
-        return Merged(core, batch, tuple(self._reductions), plan)
+        found = {**self._averaged, **self._shown}
+        return Merged(core, batch, tuple(self._reductions), plan, tuple(sorted(found.items())))
 
 
 def _filtered(value: exp.Expr, condition: exp.Expr | None) -> exp.Expr:

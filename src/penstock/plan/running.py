@@ -8,6 +8,8 @@ around it and the SELECT lists say is all computed from one row of the aggregate
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from penstock.errors import InternalError
@@ -26,6 +28,10 @@ class Running:
     keys: tuple[exp.Expr, ...]
     items: tuple[tuple[str, exp.Expr], ...]
     keep: exp.Expr | None
+
+    def with_keys(self, keys: tuple[exp.Expr, ...]) -> Running:
+        """The same by other keys."""
+        return replace(self, keys=keys)
 
 
 def running(tree: exp.Expr) -> Running | None:

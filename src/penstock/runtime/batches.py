@@ -19,7 +19,9 @@ from penstock.connectors.source import FollowedSource, OutsideSource
 from penstock.errors import RuntimeFailure
 from penstock.failpoints import hit
 from penstock.frozen import frozen
+from penstock.plan.pane_plan import PANE
 from penstock.runtime.event_time import Seen
+from penstock.runtime.nudges import nudge
 from penstock.runtime.rereads import LateRows, OffsetRange
 from penstock.spark.offset_log import BatchOffsets, read_offsets
 from penstock.stores.views import BatchCommit, PartitionOffset
@@ -163,7 +165,7 @@ class BatchCallback:
         if self._spec.bounded and self._all_read(self._all_positions(logged)):
             self._tracker.drain(self._spec.closing_us)
         dead = self._dead_letters(ranges, observed, logged)
-        late, partly = self._late_rows(ranges, observed, logged, before)
+        late, partly = self._late_rows(ranges, observed, logged, before, rows)
         written = self._target.write(rows, batch_id)
         counters = {"input_rows": float(input_rows)}
         if lost := self._lost(ranges):
@@ -185,6 +187,7 @@ class BatchCallback:
                 counters=counters,
                 input_rows=input_rows,
                 started_at_us=started_us,
+                closing_us=logged.watermark_ms * 1000,
             ),
             at=hit,
         )
@@ -205,6 +208,8 @@ class BatchCallback:
         if self._spec.plan.uses_event_time and reached is not None and reached // 1000 > logged.watermark_ms:
             assert self._handle is not None
             self._handle.set_inside(reached // 1000)
+            if self._spec.plan.panes is not None:
+                nudge(self._checkpoint)  # Spark keeps nothing that the watermark closes, and runs no batch for it
 
     # event time
 
@@ -270,6 +275,7 @@ class BatchCallback:
         observed: Sequence[Mapping[str, object]],
         logged: BatchOffsets,
         before: BatchOffsets | None,
+        rows: pa.Table | None,
     ) -> tuple[pa.Table | None, int]:
         """The rows of the batch whose windows were closed when it began, and how many missed some of theirs."""
         if not self._spec.plan.uses_event_time or self._spec.plan.late is None:
@@ -279,8 +285,7 @@ class BatchCallback:
         times = [_number(seen.get("min")) for seen in observed]
         if not any(time is not None and time <= watermark_ms * 1000 for time in times):
             return None, 0
-        assert self._handle is not None
-        if self._handle.dropped_rows() == 0:
+        if not self._some_missed(rows, watermark_ms * 1000):
             return None, 0
         found = self._not_told(self._rereads.late(ranges, watermark_ms, logged.timestamp_ms))
         if found.rows.num_rows and self._spec.late == "fail":
@@ -292,6 +297,17 @@ class BatchCallback:
                 hint="allow a longer delay in the WATERMARK clause, or set late = 'keep'",
             )
         return self._with_watermark(found.rows, watermark_ms), found.partly
+
+    def _some_missed(self, rows: pa.Table | None, watermark_us: int) -> bool:
+        """Whether a row of the batch missed a window: Spark has dropped it there, or a pane is in a closed one."""
+        import pyarrow.compute as pc
+
+        panes = self._spec.plan.panes
+        if panes is None:
+            assert self._handle is not None
+            return self._handle.dropped_rows() > 0
+        first = pc.min(rows.column(PANE)).as_py() if rows is not None else None
+        return first is not None and panes.first_end(first) <= watermark_us
 
     def _not_told(self, found: LateRows) -> LateRows:
         """The late rows without those that were told of before: two scans of a stream may read a row in two batches."""

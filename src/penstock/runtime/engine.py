@@ -38,7 +38,7 @@ from penstock.runtime.job_spec import JobSpec
 from penstock.runtime.open_state import join_buffers, open_windows
 from penstock.runtime.physical import physical_plan
 from penstock.runtime.retention import retention_of
-from penstock.runtime.runs import check_fingerprint, make_run, nudge_file
+from penstock.runtime.runs import check_fingerprint, make_run
 from penstock.runtime.secret_lookup import secret_of
 from penstock.runtime.sinks import sink_target
 from penstock.runtime.states import JobState
@@ -156,7 +156,10 @@ class Engine:
             raise job.failure()
 
     def open_windows(self, job: Job) -> pa.Table | None:
-        """The live groups of the windows nearest to a job's input, from Spark's state; None where it has none."""
+        """The live groups of the windows nearest to a job's input, from the view store or from Spark's state; None
+        where neither has any."""
+        if job.spec.plan.panes is not None and job.spec.view is not None:
+            return self.home.views.open_windows(job.spec.view)
         if not self.home.spark_started:
             return None
         return open_windows(self.home.spark(), job.checkpoint, job.spec.plan.kept)
@@ -220,8 +223,7 @@ class Engine:
         self.session = self.session.with_job(spec.name)
         state = facts.get("state", "starting")
         job.restarts = int(facts.get("restarts", 0))
-        nudges = nudge_file(job.checkpoint)
-        job.run_number = int(facts.get("run", 0)) + (nudges.stat().st_size if nudges.exists() else 0)
+        job.run_number = int(facts.get("run", 0))
         waits = state == "failed" and MISSING in str(facts.get("error"))  # the function may be there now
         if state in ("paused", "stopped", "failed") and not waits:
             job.state = JobState(state)

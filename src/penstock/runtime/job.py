@@ -17,8 +17,8 @@ from penstock.clock import now_us
 from penstock.errors import InternalError, JobFailed, PenstockError, RuntimeFailure
 from penstock.runtime.backoff import transient
 from penstock.runtime.failures import as_failure
+from penstock.runtime.nudges import nudge, nudges
 from penstock.runtime.run import Run
-from penstock.runtime.runs import nudge_file
 from penstock.runtime.states import JobState, check_transition
 from penstock.spark.offset_log import committed_batches
 
@@ -96,8 +96,9 @@ class Job:
         `tried_again`: a start that fails for a reason that may pass is tried again, so the job has not failed.
         """
         with self.control:
+            # A number that no batch of a run before has, written down before the nudges of that run are forgotten.
+            self.run_number += 1 + nudges(self.checkpoint)
             self.move(JobState.STARTING, reason)
-            self.run_number += 1
             self.started_at_us = self._clock.now_us()
             try:
                 run = self._make_run(self, self.run_number)
@@ -142,10 +143,7 @@ class Job:
     def nudge(self) -> None:
         """Ask for one more batch, with or without rows."""
         with self.control:
-            # The next start must have a number that no batch of this one has.
-            self.run_number += 1
-            with nudge_file(self.checkpoint).open("ab") as file:
-                file.write(b".")
+            nudge(self.checkpoint)
 
     # waiting
 

@@ -13,6 +13,7 @@ from penstock.connectors.source import FollowedSource
 from penstock.errors import PenstockError
 from penstock.runtime.batches import BatchCallback
 from penstock.runtime.failures import as_failure
+from penstock.runtime.nudges import nudge
 from penstock.runtime.rereads import Rereads
 from penstock.spark.core_frame import core_frame
 from penstock.spark.watermark_calls import QueryHandle
@@ -161,6 +162,8 @@ class Run:
                 return False
             if self.spec.plan.uses_event_time and self._handle is not None and self._handle.has_run():
                 self._handle.set_between(reached // 1000)
+                if self.spec.plan.panes is not None:
+                    nudge(self._checkpoint)  # Spark keeps nothing that the watermark closes, and runs no batch for it
             return True
 
     def joins_otherwise(self, methods: Mapping[str, JoinMethod]) -> bool:

@@ -13,6 +13,7 @@ from penstock.plan.job_plan import BATCH_VIEW, KEEP_COLUMN
 from penstock.runtime.event_time import EventTimeTracker, ScanTime
 from penstock.runtime.failures import as_failure
 from penstock.runtime.job_spec import idle_timeout_us
+from penstock.runtime.nudges import nudge_file
 from penstock.runtime.run import Run
 from penstock.spark.checked_scan import CheckedScan, columns_to_read
 from penstock.spark.core_frame import core_frame
@@ -101,11 +102,6 @@ def make_run(
         on_done=on_done,
         on_end=on_end,
     )
-
-
-def nudge_file(checkpoint: Path) -> Path:
-    """The file that grows by a byte each time a job wants one more batch."""
-    return checkpoint.parent / "nudges"
 
 
 def check_fingerprint(spec: JobSpec, kept: str | None) -> None:
@@ -219,6 +215,7 @@ def _view_spec(spec: JobSpec, found: dict[str, SqlType]) -> ViewSpec:
         merge=merge,
         retention_us=_microseconds(retention),
         hidden=hidden,
+        panes=plan.panes,
     )
 
 

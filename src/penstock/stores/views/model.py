@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.plan.merge_plan import MergePlan
+    from penstock.plan.pane_plan import PanePlan
     from penstock.types import SqlType
 
-Kind = Literal["append", "merge", "update"]
+Kind = Literal["append", "merge", "panes", "update"]
 Operation = Literal["insert", "update", "delete"]
 
 # In batches of `update` views: whether the row of the key is in the view from now on. NULL counts as false.
@@ -26,8 +27,9 @@ class ViewSpec:
     """What a view keeps, and how a batch changes it.
 
     `columns` are the ones a reader sees. `hidden` are further columns of the batches of `update` views, kept but not
-    shown. `key` are names of either; a `merge` view takes its keys from the merge plan. `retention_us` is how long
-    changes can be asked for, None for ever.
+    shown. `key` are names of either; a `merge` view takes its keys from the merge plan. A `panes` view has a merge plan
+    too, and rows are only added to it, as windows close. `retention_us` is how long changes can be asked for, None for
+    ever.
     """
 
     name: str
@@ -37,6 +39,7 @@ class ViewSpec:
     merge: MergePlan | None = None
     retention_us: int | None = None
     hidden: tuple[tuple[str, SqlType], ...] = ()
+    panes: PanePlan | None = None
 
 
 @frozen
@@ -56,6 +59,7 @@ class BatchCommit:
     `counters` are what this batch adds to the job's counters. `offsets` name only the partitions that moved. `late` and
     `dead` have the columns of penstock.late_rows and penstock.dead_letters without `job`; columns that are missing are
     NULL, and a missing `batch_id` is this batch. `size_bytes` is what the batch wrote, by default the size of its rows.
+    `closing_us` is the watermark under which the batch ran: it closes the windows of a `panes` view that end by then.
     """
 
     job: str
@@ -72,6 +76,7 @@ class BatchCommit:
     input_rows: int = 0
     started_at_us: int | None = None
     size_bytes: int | None = None
+    closing_us: int = 0
 
 
 @frozen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from penstock.stores.views.model import ViewSpec
@@ -10,6 +11,7 @@ from penstock.types import Field, SqlType
 
 if TYPE_CHECKING:
     from penstock.plan.merge_plan import MergePlan
+    from penstock.plan.pane_plan import PanePlan
 
 
 def spec_to_text(spec: ViewSpec) -> str:
@@ -23,6 +25,8 @@ def spec_to_text(spec: ViewSpec) -> str:
         "retention_us": spec.retention_us,
         "hidden": [[name, _type_out(kind)] for name, kind in spec.hidden],
     }
+    if spec.panes is not None:
+        document["panes"] = asdict(spec.panes)
     return json.dumps(document, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -37,7 +41,15 @@ def spec_from_text(text: str) -> ViewSpec:
         merge=None if document["merge"] is None else _merge_in(document["merge"]),
         retention_us=document["retention_us"],
         hidden=tuple((name, _type_in(kind)) for name, kind in document["hidden"]),
+        panes=_panes_in(document["panes"]) if "panes" in document else None,
     )
+
+
+def _panes_in(document: dict[str, Any]) -> PanePlan:
+    from penstock.plan.pane_plan import PanePlan
+
+    shown = tuple((name, partial) for name, partial in document["shown"])
+    return PanePlan(document["size_us"], document["slide_us"], document["offset_us"], shown)
 
 
 def _type_out(kind: SqlType) -> list[Any]:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from penstock.clock import now_us
 from penstock.errors import CatalogError, InternalError, ResolutionError, RuntimeFailure
+from penstock.stores.duckdb_types import from_duckdb
 from penstock.stores.views import records
 from penstock.stores.views.append_view import AppendView
 from penstock.stores.views.change_log import extent, read_changes, read_snapshot, trim
-from penstock.stores.views.database import ViewDatabase, one_row
+from penstock.stores.views.database import ViewDatabase, fetched, one_row
 from penstock.stores.views.keyed_view import KeyedView
 from penstock.stores.views.ledger import Ledger, write_entry
 from penstock.stores.views.model import (
@@ -35,6 +36,7 @@ from penstock.stores.views.model import (
     StoredChange,
     ViewSpec,
 )
+from penstock.stores.views.panes_view import PanesView
 from penstock.stores.views.reading import answer
 from penstock.stores.views.schema import prepare
 from penstock.stores.views.spec_text import spec_from_text, spec_to_text
@@ -182,17 +184,17 @@ class ViewStore:
                 raise InternalError(f"batch {batch.batch_id} of job {batch.job} has rows and no view")
             reached("view.before_write")
             now = self._clock()
-            entry = self._ledger.next(batch, now)
             first = 0 if batch.view is None else self._last_seq[batch.view] + 1
             changes = 0
             with self._database.transaction() as writer:
                 if table is not None and batch.rows is not None:
-                    mark = BatchMark(batch.batch_id, now, batch.watermark_us, first)
+                    mark = BatchMark(batch.batch_id, now, batch.watermark_us, first, batch.closing_us)
                     changes = table.apply(writer, batch.rows, mark)
                 if batch.late is not None:
                     records.add_late(writer, batch.job, batch.batch_id, batch.late, now)
                 if batch.dead is not None:
                     records.add_dead(writer, batch.job, batch.batch_id, batch.dead)
+                entry = self._ledger.next(_counted(batch, table, changes), now)
                 write_entry(writer, entry, None if table is None else table.id)
                 reached("view.before_commit")
             self._ledger.remember(entry)
@@ -344,6 +346,15 @@ class ViewStore:
         with self._database.snapshot() as reader:
             return read_snapshot(reader, table)
 
+    def open_windows(self, view: str) -> pa.Table | None:
+        """The groups of windows that a view has not closed: key, window_start, count, sum, min, max; None where it
+        keeps none."""
+        table = self._views.get(view)
+        if not isinstance(table, PanesView):
+            return None
+        with self._database.snapshot() as reader:
+            return from_duckdb(fetched(reader, table.open_windows()))
+
     def last_seq(self, view: str) -> int:
         """The sequence number of the last change of a view, 0 where it had none."""
         self._table(view)
@@ -402,7 +413,16 @@ class ViewStore:
 
 
 def _table(number: int, spec: ViewSpec) -> ViewTable:
+    if spec.kind == "panes":
+        return PanesView(number, spec)
     return AppendView(number, spec) if spec.kind == "append" else KeyedView(number, spec)
+
+
+def _counted(batch: BatchCommit, table: ViewTable | None, changes: int) -> BatchCommit:
+    """The batch with the rows that its windows gave: before they close nobody knows how many."""
+    if not isinstance(table, PanesView):
+        return batch
+    return replace(batch, counters={**batch.counters, "output_rows": float(changes)})
 
 
 def _nowhere(_: str) -> None:

@@ -27,6 +27,7 @@ class BatchMark:
     at_us: int
     watermark_us: int | None
     first_seq: int
+    closing_us: int = 0
 
     @property
     def watermark_text(self) -> str:

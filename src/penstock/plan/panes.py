@@ -1,0 +1,137 @@
+"""Which hopping windows the view store keeps as panes, and what Spark does for them.
+
+Spark puts a row into each of its size / slide windows and keeps a group of every one. With panes it reduces a batch to
+partial results by key and pane and keeps nothing; the store merges a window when it closes. Both give the same rows: a
+row that comes behind the watermark counts in those of its windows that are open, and in no other.
+
+What has to hold: one window, HOP with EMIT FINAL, over one stream, stored as a view; aggregates that merge; nothing
+above them but projections and conditions that the store can compute; nothing below them that reads the window itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from penstock.frozen import frozen
+from penstock.plan.closing import closes
+from penstock.plan.merging import Merged, NotMergeableError, Pane, merged
+from penstock.plan.nodes import Aggregate
+from penstock.plan.pane_plan import END, PANE, START, TIME, PanePlan
+from penstock.plan.relation import WINDOW_COLUMN
+from penstock.plan.running import running
+from penstock.plan.scope import window_bound
+from penstock.plan.spark_blocks import (
+    aggregates,
+    is_window_call,
+    makes_rows,
+    relations,
+    selects,
+    stream_joins,
+    window_call,
+    window_key,
+)
+from penstock.plan.trees import call, number, typed
+from penstock.types import BIGINT, TIMESTAMP
+
+if TYPE_CHECKING:
+    from penstock.plan.job_scans import JobScans
+    from penstock.plan.logical import LogicalPlan
+    from penstock.plan.windows import WindowSpec
+
+# From so many windows a row on panes are used. benchmarks/hop.py measures it, docs/benchmarks.md has the numbers.
+FEWEST_WINDOWS: Final = 2
+_ABOVE: Final = frozenset({"expressions", "from_", "where"})
+_GROUPED: Final = frozenset({"expressions", "from_", "where", "joins", "group", "having"})
+
+
+@frozen
+class Panes:
+    """The parts of a job that keeps panes."""
+
+    parts: Merged
+    plan: PanePlan
+
+
+def panes_of(plan: LogicalPlan, found: JobScans) -> Panes | None:
+    """The panes of a query; None where it has no hopping windows, NotMergeableError where Spark has to keep them."""
+    spec = _hop(plan)
+    if spec is None:
+        return None
+    size, slide, offset = spec.size_us, spec.slide_us, spec.offset_us % spec.slide_us
+    made = PanePlan(size, slide, offset)
+    if made.windows < FEWEST_WINDOWS:
+        return None
+    tree = found.tree.copy()
+    if len(found.scans) != 1 or not _shaped(tree):
+        raise NotMergeableError("panes are kept for one stream and one GROUP BY")
+    folded = running(tree)
+    key = window_key(folded.block) if folded is not None else None
+    place = window_call(folded.block, key) if folded is not None and key is not None else None
+    if folded is None or key is None or place is None or place[1].name.lower() != "window":
+        raise NotMergeableError("the window is not read as it is")
+    pane = _pane(place[1].expressions[0], made)
+    bounds = {
+        START: window_bound(key.copy(), "start", None),
+        END: window_bound(key.copy(), "end", None),
+        TIME: window_bound(key.copy(), "time", None),
+    }
+    if isinstance(key, exp.Column):
+        place[1].replace(pane)
+        pane = key.copy()
+    keys = tuple(each for each in folded.keys if each != key and each not in bounds.values())
+    stands_for = Pane(pane, tuple((name, typed(bound, TIMESTAMP)) for name, bound in bounds.items()))
+    parts = merged(folded.with_keys(keys), plan.columns, stands_for)
+    if _reads_window(parts.core):
+        raise NotMergeableError("the window is read before its rows are aggregated")
+    return Panes(parts, PanePlan(size, slide, offset, parts.shown))
+
+
+def _hop(plan: LogicalPlan) -> WindowSpec | None:
+    windows = [node for node in plan.nodes() if isinstance(node, Aggregate) and node.window is not None]
+    if plan.root.kind != "materialized view" or len(windows) != 1 or windows[0].window is None:
+        return None
+    return windows[0].window if windows[0].window.kind == "HOP" and not windows[0].grouping_sets else None
+
+
+def _shaped(tree: exp.Expr) -> bool:
+    """Whether a query is projections over one grouped SELECT, below which nothing is kept."""
+    while isinstance(tree, exp.Select) and not aggregates(tree):
+        below = list(relations(tree).values())
+        used = {name for name, value in tree.args.items() if value}
+        if len(below) != 1 or used - _ABOVE or any(_makes_rows(item) for item in tree.expressions):
+            return False
+        tree = below[0]
+    if not isinstance(tree, exp.Select) or {name for name, value in tree.args.items() if value} - _GROUPED:
+        return False
+    blocks = selects(tree)
+    return not any(aggregates(block) or closes(block) for block in blocks[1:]) and not any(map(stream_joins, blocks))
+
+
+def _makes_rows(item: exp.Expr) -> bool:
+    return makes_rows(item) or item.find(exp.Window) is not None
+
+
+def _pane(time: exp.Expr, plan: PanePlan) -> exp.Expr:
+    """The start of the pane that a time lies in."""
+    micros = call("unix_micros", time.copy())
+    length = plan.pane_us
+    offset = plan.offset_us % length
+    shifted = exp.Sub(this=micros.copy(), expression=number(offset)) if offset else micros.copy()
+    return typed(exp.Paren(this=exp.Sub(this=micros, expression=call("pmod", shifted, number(length)))), BIGINT)
+
+
+def _reads_window(core: exp.Select) -> bool:
+    """Whether something in the rows of a batch looks at a window, which is a pane there."""
+    handed_on = {id(item.unalias()) for block in selects(core) for item in block.expressions}
+    for node in core.walk():
+        if is_window_call(node):
+            return True
+        if isinstance(node, exp.Column) and node.name == WINDOW_COLUMN and id(node) not in handed_on:
+            return True
+    return any(
+        item.unalias().name == WINDOW_COLUMN and item.alias != PANE
+        for item in core.expressions
+        if isinstance(item.unalias(), exp.Column)
+    )

@@ -1,0 +1,115 @@
+"""The statements over the panes of a view. What is stored is called pane, k0, k1, … (keys) and p0, … (partials)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InternalError
+from penstock.plan.pane_plan import END, PANE, START, TIME, TIME_BEFORE_END_US
+from penstock.stores.duckdb_types import duckdb_type, quoted
+from penstock.stores.views.model import ViewSpec
+
+if TYPE_CHECKING:
+    from penstock.types import SqlType
+
+_MERGES: Final = {"sum": "sum({})", "count": "coalesce(sum({}), 0)", "min": "min({})", "max": "max({})"}
+_WINDOW: Final = "w"  # the end of a window that a pane lies in
+
+
+class PaneText:
+    """The statements of one view; `panes` is the table they stand in."""
+
+    def __init__(self, spec: ViewSpec, panes: str) -> None:
+        if spec.panes is None or spec.merge is None:
+            raise InternalError(f"view {spec.name} is not kept as panes")
+        self._panes = panes
+        self._plan = spec.panes
+        self._merge = spec.merge
+        keys = [key for key in spec.merge.keys if key.name != PANE]
+        self._keys = [(f"k{place}", key.name, _type(spec, key.type)) for place, key in enumerate(keys)]
+        self._partials = [
+            (f"p{place}", part.name, _type(spec, part.type), _MERGES[part.how].format(f"p{place}"))
+            for place, part in enumerate(spec.merge.partials)
+        ]
+        self._columns = [
+            f"CAST({column.expression} AS {duckdb_type(kind)})"
+            for column, (_, kind) in zip(spec.merge.columns, spec.columns, strict=True)
+        ]
+        self.stored = [
+            ("pane", "BIGINT"),
+            *((stored, kind) for stored, _, kind in self._keys),
+            *((stored, kind) for stored, _, kind, _ in self._partials),
+        ]
+        self.given = [PANE, *(name for _, name, _ in self._keys), *(name for _, name, _, _ in self._partials)]
+        self.staged = ", ".join(f"CAST({name} AS {kind})" for name, kind in self.stored)
+
+    @property
+    def last_end(self) -> str:
+        """The end of the last window that a pane lies in."""
+        return f"(pane - {self._over('pane', self._plan.offset_us)} + {self._plan.size_us})"
+
+    def _first_end(self, time: str) -> str:
+        """The first end of a window after a time."""
+        over = self._over(time, self._plan.offset_us + self._plan.size_us)
+        return f"({time} - {over} + {self._plan.slide_us})"
+
+    def _over(self, time: str, offset_us: int) -> str:
+        """How far a time lies behind the last slide; DuckDB's remainder has the sign of the time."""
+        slide = self._plan.slide_us
+        return f"((({time} - {offset_us % slide}) % {slide} + {slide}) % {slide})"
+
+    def _of_windows(self, after: str, upto: int | None) -> str:
+        """Every pane once for each window of it that ends after a watermark and not after another one."""
+        stored = ", ".join(name for name, _ in self.stored if name != "pane")
+        first = f"greatest({self._first_end('pane')}, {self._first_end(after)})"
+        last = self.last_end if upto is None else f"least({self.last_end}, {upto})"
+        within = f"pane > {after} - {self._plan.size_us}" + ("" if upto is None else f" AND pane < {upto}")
+        ends = f"unnest(range({first}, {last} + 1, {self._plan.slide_us})) AS {_WINDOW}"
+        return f"SELECT {stored + ', ' if stored else ''}{ends} FROM {self._panes} WHERE {within}"
+
+    def _merged(self) -> str:
+        return "".join(f", CAST({merge} AS {kind}) AS {quoted(name)}" for _, name, kind, merge in self._partials)
+
+    def closing(self, after: int, upto: int) -> str:
+        """The rows of the windows that end after one watermark and not after the next, as the view stores them."""
+        names = "".join(f"{stored} AS {quoted(name)}, " for stored, name, _ in self._keys)
+        bounds = {START: f"{_WINDOW} - {self._plan.size_us}", END: _WINDOW, TIME: f"{_WINDOW} - {TIME_BEFORE_END_US}"}
+        times = ", ".join(f"make_timestamp({value}) AS {quoted(name)}" for name, value in bounds.items())
+        by = ", ".join((*(stored for stored, _, _ in self._keys), _WINDOW))
+        groups = f"SELECT {names}{times}{self._merged()} FROM ({self._of_windows(str(after), upto)}) GROUP BY {by}"
+        shown = ", ".join(f"{column} AS c{place}" for place, column in enumerate(self._columns))
+        keep = "" if self._merge.keep is None else f" WHERE coalesce(({self._merge.keep}), false)"
+        order = ", ".join((quoted(END), *(quoted(name) for _, name, _ in self._keys)))
+        return f"SELECT {shown} FROM ({groups}){keep} ORDER BY {order}"
+
+    def tidied(self, floor: int, closed_us: int) -> str:
+        """What is left of the panes of batches up to `floor`, which are taken out, for windows that end later."""
+        by = ", ".join(("pane", *(stored for stored, _, _ in self._keys)))
+        merged = "".join(f", CAST({merge} AS {kind})" for _, _, kind, merge in self._partials)
+        gone = f"DELETE FROM {self._panes} WHERE batch <= {floor} RETURNING *"
+        return f"WITH gone AS ({gone}) SELECT {by}{merged} FROM gone WHERE {self.last_end} > {closed_us} GROUP BY {by}"
+
+    def open_groups(self, after: str) -> str:
+        """The groups of windows that end after a watermark: key, window_start, count, sum, min, max."""
+        keys = [stored for stored, _, _ in self._keys]
+        texts = [f"CAST({stored} AS VARCHAR)" for stored in keys]
+        key = (
+            f"concat_ws(',', {', '.join(texts)})" if len(texts) > 1 else texts[0] if texts else "CAST(NULL AS VARCHAR)"
+        )
+        shown = dict(self._plan.shown)
+        merges = {name: merge for _, name, _, merge in self._partials}
+        values = "".join(
+            f", TRY_CAST({merges[shown[name]] if name in shown else 'NULL'} AS {kind}) AS {quoted(name)}"
+            for name, kind in (("count", "BIGINT"), ("sum", "DOUBLE"), ("min", "DOUBLE"), ("max", "DOUBLE"))
+        )
+        start = f"make_timestamp({_WINDOW} - {self._plan.size_us})"
+        return (
+            f"SELECT {key} AS key, {start} AS window_start{values} FROM ({self._of_windows(after, None)}) "
+            f"GROUP BY {', '.join((*keys, _WINDOW))} ORDER BY {_WINDOW}, key"
+        )
+
+
+def _type(spec: ViewSpec, kind: SqlType | None) -> str:
+    if kind is None:
+        raise InternalError(f"a type of view {spec.name} is not known")
+    return duckdb_type(kind)

@@ -1,0 +1,121 @@
+"""A view of hopping windows, which are kept as panes until they close.
+
+A batch adds its partial results, by key and pane. When the watermark passes the end of a window, the window is merged
+from the panes it is made of and its rows are added to the view, once. A row that comes behind the watermark is in its
+pane, and so counts in those windows of the pane that are open; the closed ones are never computed again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InternalError
+from penstock.stores.duckdb_types import quoted
+from penstock.stores.views.append_view import AppendView
+from penstock.stores.views.database import one_row, run_with
+from penstock.stores.views.model import ViewSpec
+from penstock.stores.views.pane_text import PaneText
+from penstock.stores.views.view_table import BATCH, BatchMark, picked
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+# As many batches as Spark's checkpoint can be taken back to (spark.sql.streaming.minBatchesToRetain).
+_KEPT_BATCHES: Final = 100
+_TIDY_EVERY: Final = 20
+
+
+class PanesView:
+    """The tables of a view of hopping windows: v<n> with its rows, p<n> with the panes as batches gave them, and w<n>
+    with the watermark up to which each batch closed windows, where it moved."""
+
+    keyed = False
+
+    def __init__(self, number: int, spec: ViewSpec) -> None:
+        self.id = number
+        self.spec = spec
+        self._rows = AppendView(number, spec)
+        self._panes = f"store.p{number}"
+        self._closed = f"store.w{number}"
+        self._text = PaneText(spec, self._panes)
+
+    def create(self, writer: duckdb.DuckDBPyConnection) -> None:
+        self._rows.create(writer)
+        columns = "".join(f", {name} {kind}" for name, kind in self._text.stored)
+        writer.execute(f"CREATE TABLE {self._panes} (batch BIGINT{columns})")
+        writer.execute(f"CREATE TABLE {self._closed} (batch BIGINT, wm BIGINT)")
+
+    def drop(self, writer: duckdb.DuckDBPyConnection) -> None:
+        self._rows.drop(writer)
+        writer.execute(f"DROP TABLE {self._panes}")
+        writer.execute(f"DROP TABLE {self._closed}")
+
+    def apply(self, writer: duckdb.DuckDBPyConnection, rows: pa.Table, mark: BatchMark) -> int:
+        closed_us = self._closed_us(writer)
+        if rows.num_rows:
+            batch = picked(rows, self.spec.name, self._text.given, [name for name, _ in self._text.stored])
+            text = (
+                f"INSERT INTO {self._panes} SELECT {mark.batch}, {self._text.staged} FROM {quoted(BATCH)} "
+                f"WHERE {self._text.last_end} > {closed_us}"
+            )
+            run_with(writer, text, BATCH, batch)
+        if mark.closing_us < closed_us:
+            raise InternalError(f"the watermark of view {self.spec.name} moved back")
+        changes = 0
+        if mark.closing_us > closed_us:
+            changes = self._close(writer, closed_us, mark)
+        if mark.batch % _TIDY_EVERY == 0:
+            self._tidy(writer, mark.batch - _KEPT_BATCHES)
+        return changes
+
+    def _closed_us(self, reader: duckdb.DuckDBPyConnection) -> int:
+        # A watermark begins at 1970, in Spark as well.
+        row = one_row(reader, f"SELECT coalesce(max(wm), 0) FROM {self._closed}")
+        assert row is not None
+        return int(row[0])
+
+    def _close(self, writer: duckdb.DuckDBPyConnection, closed_us: int, mark: BatchMark) -> int:
+        """Add the rows of the windows that end after one watermark and not after the next."""
+        writer.execute(f"INSERT INTO {self._closed} VALUES ({mark.batch}, {mark.closing_us})")
+        writer.execute(f"CREATE OR REPLACE TEMP TABLE nw AS {self._text.closing(closed_us, mark.closing_us)}")
+        counted = one_row(writer, "SELECT count(*) FROM nw")
+        assert counted is not None
+        writer.execute(
+            f"INSERT INTO {self._rows.log()} SELECT {mark.first_seq - 1} + row_number() OVER (), {mark.batch}, "
+            f"{mark.at_us}, {mark.watermark_text}, * FROM nw"
+        )
+        return int(counted[0])
+
+    def _tidy(self, writer: duckdb.DuckDBPyConnection, floor: int) -> None:
+        """Let go of panes that no window needs, and merge those of old batches; nobody goes back behind `floor`."""
+        if floor <= 0:
+            return
+        row = one_row(writer, f"SELECT coalesce(max(wm), 0) FROM {self._closed} WHERE batch <= {floor}")
+        assert row is not None
+        writer.execute(f"CREATE OR REPLACE TEMP TABLE nw AS {self._text.tidied(floor, row[0])}")
+        writer.execute(f"INSERT INTO {self._panes} SELECT {floor}, * FROM nw")
+        writer.execute(f"DELETE FROM {self._closed} WHERE batch <= {floor}")
+        writer.execute(f"INSERT INTO {self._closed} VALUES ({floor}, {row[0]})")
+        writer.execute("UPDATE store.views SET floor = ? WHERE id = ? AND floor < ?", [floor, self.id, floor])
+
+    def undo(self, writer: duckdb.DuckDBPyConnection, batch: int) -> None:
+        self._rows.undo(writer, batch)
+        for table in (self._panes, self._closed):
+            writer.execute(f"DELETE FROM {table} WHERE batch > {batch}")
+
+    def open_windows(self) -> str:
+        """The groups of the windows that are open, as a query: key, window_start, count, sum, min, max."""
+        return self._text.open_groups(f"(SELECT coalesce(max(wm), 0) FROM {self._closed})")
+
+    def select(self) -> str:
+        return self._rows.select()
+
+    def whole(self) -> str:
+        return self._rows.whole()
+
+    def changes(self, since: int, limit: int) -> str:
+        return self._rows.changes(since, limit)
+
+    def log(self) -> str:
+        return self._rows.log()
