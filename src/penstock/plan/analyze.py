@@ -186,6 +186,7 @@ def _create_materialized(statement: s.CreateMaterializedView, session: Session) 
     plan = plan_output(
         session, statement.query, "materialized view", target=statement.name.text, names=statement.columns
     )
+    plan = replace(plan, state=options.state)
     if options.state_ttl is not None:
         plan = replace(plan, warnings=tuple(text for text in plan.warnings if "grows for ever" not in text))
     definition = MaterializedViewDefinition(

@@ -105,11 +105,12 @@ class JobPlan:
 
 
 def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
-    """What runs for a continuous query; `state` = 'spark' keeps the state of running aggregates in Spark.
+    """What runs for a continuous query; `state` = 'spark', here or in the plan, keeps all state in Spark.
 
     Raises QUERY_NOT_YET for a query that this version does not run in a job.
     """
     refuse(plan)
+    state = state or plan.state
     tree = plan.spark.copy()
     if plan.bounded:
         _keep_distinct(tree)

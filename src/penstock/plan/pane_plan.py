@@ -16,6 +16,7 @@ PANE: Final = "__pane"  # the column of a batch with the start of the pane, in m
 START: Final = "__start"  # what the columns of the view are computed from, beside keys and partials
 END: Final = "__end"
 TIME: Final = "__time"
+WINDOW: Final = "__window"  # start and end as one value
 TIME_BEFORE_END_US: Final = 1_000  # the event time of a window lies so far before its end
 
 

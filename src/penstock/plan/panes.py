@@ -18,8 +18,8 @@ from penstock.frozen import frozen
 from penstock.plan.closing import closes
 from penstock.plan.merging import Merged, NotMergeableError, Pane, merged
 from penstock.plan.nodes import Aggregate
-from penstock.plan.pane_plan import END, PANE, START, TIME, PanePlan
-from penstock.plan.relation import WINDOW_COLUMN
+from penstock.plan.pane_plan import END, PANE, START, TIME, WINDOW, PanePlan
+from penstock.plan.relation import WINDOW_COLUMN, WINDOW_TYPE
 from penstock.plan.running import running
 from penstock.plan.scope import window_bound
 from penstock.plan.spark_blocks import (
@@ -81,7 +81,8 @@ def panes_of(plan: LogicalPlan, found: JobScans) -> Panes | None:
         place[1].replace(pane)
         pane = key.copy()
     keys = tuple(each for each in folded.keys if each != key and each not in bounds.values())
-    stands_for = Pane(pane, tuple((name, typed(bound, TIMESTAMP)) for name, bound in bounds.items()))
+    known = [(name, typed(bound, TIMESTAMP)) for name, bound in bounds.items()]
+    stands_for = Pane(pane, (*known, (WINDOW, typed(key.copy(), WINDOW_TYPE))))
     parts = merged(folded.with_keys(keys), plan.columns, stands_for)
     if _reads_window(parts.core):
         raise NotMergeableError("the window is read before its rows are aggregated")

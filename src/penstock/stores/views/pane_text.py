@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InternalError
-from penstock.plan.pane_plan import END, PANE, START, TIME, TIME_BEFORE_END_US
+from penstock.plan.pane_plan import END, PANE, START, TIME, TIME_BEFORE_END_US, WINDOW
 from penstock.stores.duckdb_types import duckdb_type, quoted
 from penstock.stores.views.model import ViewSpec
 
@@ -75,6 +75,8 @@ class PaneText:
         names = "".join(f"{stored} AS {quoted(name)}, " for stored, name, _ in self._keys)
         bounds = {START: f"{_WINDOW} - {self._plan.size_us}", END: _WINDOW, TIME: f"{_WINDOW} - {TIME_BEFORE_END_US}"}
         times = ", ".join(f"make_timestamp({value}) AS {quoted(name)}" for name, value in bounds.items())
+        whole = f'struct_pack(start := make_timestamp({bounds[START]}), "end" := make_timestamp({_WINDOW}))'
+        times += f", {whole} AS {quoted(WINDOW)}"
         by = ", ".join((*(stored for stored, _, _ in self._keys), _WINDOW))
         groups = f"SELECT {names}{times}{self._merged()} FROM ({self._of_windows(str(after), upto)}) GROUP BY {by}"
         shown = ", ".join(f"{column} AS c{place}" for place, column in enumerate(self._columns))

@@ -1,4 +1,4 @@
-"""Hopping windows that the store keeps as panes, held against windows computed one row at a time (G3, G4, F5, H1)."""
+"""Hopping windows that the store keeps as panes, held against windows computed one row at a time (D4, D19, F5, H1)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from penstock.errors import InternalError
 from penstock.frozen import frozen
 from penstock.plan.merge_plan import MergeColumn, MergeKey, MergePlan, Partial
 from penstock.plan.pane_plan import PANE, PanePlan
+from penstock.plan.relation import WINDOW_TYPE
 from penstock.stores.views import panes_view
 from penstock.stores.views.model import ViewSpec
 from penstock.stores.views.store import ViewStore
@@ -167,7 +168,7 @@ BATCHES = st.lists(st.builds(Batch, st.lists(ROWS, max_size=8), st.sampled_from(
 @settings(max_examples=60, deadline=None)
 @given(plan=PLANS, batches=BATCHES, back=st.integers(0, 8))
 def test_panes_are_windows(store: ViewStore, plan: PanePlan, batches: list[Batch], back: int) -> None:
-    """G3, G4, F5, E12, H1: whatever comes late in part, a view of panes has the rows of plain windows after each batch,
+    """D4, D19, F5, E12, E21, H1, K7: whatever comes late in part, a view of panes has the rows of plain windows after each batch,
     its changes fold to them, and a batch gone back to gives them again."""
     view = view_of(plan)
     store.create_view(view)
@@ -225,7 +226,7 @@ def test_open_windows(store: ViewStore) -> None:
 
 
 def test_a_batch_again(store: ViewStore) -> None:
-    """J2: a batch that is committed a second time changes nothing."""
+    """K14: a batch that is committed a second time changes nothing."""
     plan = PanePlan(10, 5)
     view = view_of(plan)
     store.create_view(view)
@@ -238,12 +239,15 @@ def test_a_batch_again(store: ViewStore) -> None:
 
 def test_no_keys_and_no_aggregates(store: ViewStore) -> None:
     """A window by itself has a row where it has rows, and none where it has none."""
-    merge = MergePlan((MergeKey(PANE, BIGINT),), (), (MergeColumn("e", TIMESTAMP, '"__end"'),))
-    view = ViewSpec("bare", (("e", TIMESTAMP),), "panes", merge=merge, panes=PanePlan(4, 2))
+    columns = (MergeColumn("e", TIMESTAMP, '"__end"'), MergeColumn("w", WINDOW_TYPE, '"__window"'))
+    merge = MergePlan((MergeKey(PANE, BIGINT),), (), columns)
+    view = ViewSpec("bare", (("e", TIMESTAMP), ("w", WINDOW_TYPE)), "panes", merge=merge, panes=PanePlan(4, 2))
     store.create_view(view)
     store.commit(commit("bare", 0, arrow([(PANE, BIGINT)], [(2,), (20,)]), closing_us=30))
     ends = store.read("SELECT * FROM bare ORDER BY e").table.column("e").cast(pa.int64()).to_pylist()
     assert ends == [4, 6, 22, 24]
+    first = store.read("SELECT w FROM bare ORDER BY e").table.to_pylist()[0]["w"]
+    assert {name: time.microsecond for name, time in first.items()} == {"start": 0, "end": 4}
     assert told(store, "bare") == []
 
 
@@ -282,7 +286,7 @@ def test_old_panes_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(max_examples=100, deadline=None)
 @given(plan=PLANS, time=st.integers(-100, 100))
 def test_bounds_of_panes(plan: PanePlan, time: int) -> None:
-    """G4: every time of a pane is in the windows that its pane is in, also before 1970."""
+    """D19: every time of a pane is in the windows that its pane is in, also before 1970."""
     pane = time - (time - plan.offset_us) % plan.pane_us
     start = time - (time - plan.offset_us) % plan.slide_us
     starts = [start - n * plan.slide_us for n in range(plan.windows) if start - n * plan.slide_us > time - plan.size_us]
