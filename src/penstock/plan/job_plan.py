@@ -122,6 +122,8 @@ def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
         return made
     other, lookups = looked_up
     texts = _planned(plan, replace(found, tree=other), state)
+    if texts.kind != made.kind:
+        return made
     return replace(made, lookup=LookupTexts(texts.core, texts.steps, texts.late, lookups))
 
 

@@ -160,7 +160,7 @@ class BatchCallback:
         input_rows = sum(sum(each.values()) for each in counts)
         rows = self._target.take(frame, input_rows, batch_id)
         hit("batch.after_action")
-        observed = self._seen()
+        observed = self._seen(input_rows)
         self._observe(counts, observed, logged)
         if self._spec.bounded and self._all_read(self._all_positions(logged)):
             self._tracker.drain(self._spec.closing_us)
@@ -213,8 +213,10 @@ class BatchCallback:
 
     # event time
 
-    def _seen(self) -> list[Mapping[str, object]]:
-        """What Spark observed of each scan."""
+    def _seen(self, input_rows: int) -> list[Mapping[str, object]]:
+        """What Spark observed of each scan; a batch of panes without rows has not been run at all."""
+        if input_rows == 0 and self._spec.plan.panes is not None:
+            return [{} for _ in self._scans]
         if not any(scan.checked or scan.tracked for scan in self._scans):
             return [{} for _ in self._scans]
         assert self._handle is not None

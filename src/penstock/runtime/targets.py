@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from penstock.connectors.sink import OPERATION, FrameSink, Staged
 from penstock.failpoints import hit
 from penstock.plan.job_plan import BATCH_VIEW, KEEP_COLUMN
+from penstock.stores.arrow_types import arrow_type
 from penstock.stores.views.small_batches import SmallBatches
 
 if TYPE_CHECKING:
@@ -49,12 +50,15 @@ class ViewTarget:
     def __init__(self, view: str, plan: JobPlan, types: Mapping[str, SqlType]) -> None:
         self.view: str | None = view
         self._plan = plan
+        self._nothing = _empty(types) if plan.panes is not None else None  # the batch only closes windows
         # A join can make many rows of few.
         self._small = SmallBatches.of(plan.merge, plan.reductions, types) if len(plan.scans) == 1 else None
 
     def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None:
         if self._plan.batch is None:
             return frame.toArrow()
+        if input_rows == 0 and self._nothing is not None:
+            return self._nothing
         if input_rows <= _SMALL and self._small is not None:
             return self._small.reduced(frame.toArrow())
         if input_rows <= _SMALL:
@@ -68,6 +72,12 @@ class ViewTarget:
 
     def deliver(self, rows: pa.Table | None, result: CommitResult) -> None:
         """Nothing: subscribers follow the store."""
+
+
+def _empty(types: Mapping[str, SqlType]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.schema([(name, arrow_type(kind)) for name, kind in types.items()]).empty_table()
 
 
 class ConsumerTarget(ViewTarget):

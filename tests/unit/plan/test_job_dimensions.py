@@ -46,6 +46,20 @@ def flat(text: str | None) -> str:
     return " ".join(text.split())
 
 
+def test_hopping_windows_over_a_dimension() -> None:
+    """L8, D4: panes of joined rows, whichever way the dimension is joined."""
+    found = job("""
+        CREATE MATERIALIZED VIEW v AS SELECT s.name AS n, MAX(t.price) AS top
+        FROM trades t JOIN securities s ON t.symbol = s.instrumentId
+        GROUP BY s.name, HOP(t.ts, INTERVAL '1' SECOND, INTERVAL '5' SECOND)
+    """)
+    assert found.kind == "panes"
+    assert "JOIN `__dimension_0`" in flat(found.core)
+    looked_up = found.with_lookups()
+    assert "`__pane`" in flat(looked_up.core)
+    assert "JOIN" not in flat(looked_up.core)
+
+
 def test_a_dimension_is_no_scan() -> None:
     """The stream is read row by row, the dimension as a whole; only the columns that are needed (L8, L16, L17)."""
     found = job("SELECT t.price, s.name AS n FROM trades t LEFT JOIN securities s ON t.symbol = s.instrumentId")

@@ -130,7 +130,7 @@ JOB: Final = (
     OptionSpec(
         "state",
         Choice(("store", "spark")),
-        "where an updating query keeps its state: in the view itself or in Spark",
+        "where an updating query, or one of hopping windows, keeps its state: with the view or in Spark",
         roles=SINK,
     ),
     OptionSpec(
