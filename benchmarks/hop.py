@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--keys", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=list(WINDOWS))
+    parser.add_argument("--only", choices=list(WINDOWS), nargs="+", default=list(WINDOWS))
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as home, penstock.connect(Path(home) / "state") as db:
         db.execute(DDL)
@@ -126,7 +126,7 @@ def main() -> None:
             f"{arguments.rows:,} rows, {arguments.keys:,} keys, medians of {arguments.rounds}, thousand rows a second"
         )
         print(f"{'window':16} {'PySpark':>9} {'Spark state':>12} {'view':>9} {'to state':>10} {'to PySpark':>10}")
-        for name in [arguments.only] if arguments.only else WINDOWS:
+        for name in arguments.only:
             print(measure(db, name, arguments.rows, arguments.rounds), flush=True)
 
 

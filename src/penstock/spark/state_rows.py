@@ -52,6 +52,7 @@ class _Layout:
     keys: tuple[Column, ...]
     buffers: tuple[Column, ...]
     buffer_names: tuple[str, ...]
+    numbers: frozenset[int]  # the places of buffers that are numbers
 
 
 def state_frame(
@@ -60,7 +61,8 @@ def state_frame(
     """The groups of a window aggregate: key, window_start, count, sum, min, max.
 
     `key` is the text of the group's other keys, with `,` between them; NULL without any. Of several aggregates of a
-    kind the first is shown, of an average its sum and count where the query has none; what it has not is NULL.
+    kind the first is shown, of an average its sum and count where the query has none; what it has not, and what is no
+    number, is NULL.
 
     `aggregates` are the functions that the query calls, in its order and in lower case, each distinct call once;
     `operator` tells which of its stateful operators is meant, as Spark numbers them, from the result down. Where groups
@@ -90,7 +92,7 @@ def window_frame(
     for name in _SHOWN:
         type_ = "bigint" if name == "count" else "double"
         place = places.get(name)
-        shown[name] = (f.lit(None) if place is None else parts.buffers[place]).cast(type_)
+        shown[name] = (parts.buffers[place] if place in parts.numbers else f.lit(None)).cast(type_)
     rows: Any = frame.select(*[column.alias(name) for name, column in shown.items()]).toArrow()
     return pa.table(rows).cast(_schema()).sort_by([("window_start", "ascending"), ("key", "ascending")])
 
@@ -186,6 +188,7 @@ def _read(spark: SparkSession, checkpoint: Path, operator: int, **options: str) 
 def _layout(frame: DataFrame) -> tuple[DataFrame, _Layout]:
     """The frame with fields named by their places, and where what is."""
     from pyspark.sql import functions as f
+    from pyspark.sql.types import NumericType
 
     key, value = _struct(frame, "key"), _struct(frame, "value")
     renamed = frame.select(
@@ -206,6 +209,9 @@ def _layout(frame: DataFrame) -> tuple[DataFrame, _Layout]:
         tuple(f.col(holder)[f"c{place}"] for place in keys),
         tuple(f.col("value")[f"c{place}"] for place in range(first_buffer, len(value.fields))),
         tuple(field.name for field in value.fields[first_buffer:]),
+        frozenset(
+            place for place, field in enumerate(value.fields[first_buffer:]) if isinstance(field.dataType, NumericType)
+        ),
     )
 
 

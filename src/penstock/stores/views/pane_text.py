@@ -99,9 +99,10 @@ class PaneText:
             f"concat_ws(',', {', '.join(texts)})" if len(texts) > 1 else texts[0] if texts else "CAST(NULL AS VARCHAR)"
         )
         shown = dict(self._plan.shown)
-        merges = {name: merge for _, name, _, merge in self._partials}
+        numbers = {part.name for part in self._merge.partials if part.type is not None and part.type.numeric}
+        merges = {name: merge for _, name, _, merge in self._partials if name in numbers}
         values = "".join(
-            f", TRY_CAST({merges[shown[name]] if name in shown else 'NULL'} AS {kind}) AS {quoted(name)}"
+            f", CAST({merges.get(shown.get(name, ''), 'NULL')} AS {kind}) AS {quoted(name)}"
             for name, kind in (("count", "BIGINT"), ("sum", "DOUBLE"), ("min", "DOUBLE"), ("max", "DOUBLE"))
         )
         start = f"make_timestamp({_WINDOW} - {self._plan.size_us})"
