@@ -160,7 +160,12 @@ def _metrics(engine: Engine) -> list[dict[str, Any]]:
         raise InternalError("nobody keeps penstock.metrics")
     place = kept.column_names.index("at")
     rows = kept.set_column(place, "at", kept.column("at").cast(pa.int64())).to_pylist()
-    return metric_rows(rows, tuple(engine.jobs.values()), engine.clock.now_us())
+    found = metric_rows(rows, tuple(engine.jobs.values()), engine.clock.now_us())
+    for row in found:
+        view = engine.jobs[row["job"]].spec.view if row["name"] == "state_rows" else None
+        if view is not None:
+            row["value"] += engine.home.views.kept_panes(view)
+    return found
 
 
 def _window_starts(engine: Engine, job: Job) -> tuple[int, ...]:

@@ -92,7 +92,7 @@ class PaneText:
         return f"WITH gone AS ({gone}) SELECT {by}{merged} FROM gone WHERE {self.last_end} > {closed_us} GROUP BY {by}"
 
     def open_groups(self, after: str) -> str:
-        """The groups of windows that end after a watermark: key, window_start, count, sum, min, max."""
+        """The groups of windows that end after a watermark: key, window_start, window_end, count, sum, min, max."""
         keys = [stored for stored, _, _ in self._keys]
         texts = [f"CAST({stored} AS VARCHAR)" for stored in keys]
         key = (
@@ -105,9 +105,11 @@ class PaneText:
             f", CAST({merges.get(shown.get(name, ''), 'NULL')} AS {kind}) AS {quoted(name)}"
             for name, kind in (("count", "BIGINT"), ("sum", "DOUBLE"), ("min", "DOUBLE"), ("max", "DOUBLE"))
         )
-        start = f"make_timestamp({_WINDOW} - {self._plan.size_us})"
+        bounds = (
+            f"make_timestamp({_WINDOW} - {self._plan.size_us}) AS window_start, make_timestamp({_WINDOW}) AS window_end"
+        )
         return (
-            f"SELECT {key} AS key, {start} AS window_start{values} FROM ({self._of_windows(after, None)}) "
+            f"SELECT {key} AS key, {bounds}{values} FROM ({self._of_windows(after, None)}) "
             f"GROUP BY {', '.join((*keys, _WINDOW))} ORDER BY {_WINDOW}, key"
         )
 

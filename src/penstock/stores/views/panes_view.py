@@ -104,8 +104,13 @@ class PanesView:
         for table in (self._panes, self._closed):
             writer.execute(f"DELETE FROM {table} WHERE batch > {batch}")
 
+    def kept_panes(self) -> str:
+        """How many rows of panes there are that an open window needs, as a query."""
+        closed = f"(SELECT coalesce(max(wm), 0) FROM {self._closed})"
+        return f"SELECT count(*) FROM {self._panes} WHERE {self._text.last_end} > {closed}"
+
     def open_windows(self) -> str:
-        """The groups of the windows that are open, as a query: key, window_start, count, sum, min, max."""
+        """The groups of the windows that are open, as a query: key, window_start, window_end, count, sum, min, max."""
         return self._text.open_groups(f"(SELECT coalesce(max(wm), 0) FROM {self._closed})")
 
     def select(self) -> str:

@@ -347,13 +347,22 @@ class ViewStore:
             return read_snapshot(reader, table)
 
     def open_windows(self, view: str) -> pa.Table | None:
-        """The groups of windows that a view has not closed: key, window_start, count, sum, min, max; None where it
-        keeps none."""
+        """The groups of windows that a view has not closed: key, window_start, window_end, count, sum, min, max; None
+        where it keeps none."""
         table = self._views.get(view)
         if not isinstance(table, PanesView):
             return None
         with self._database.snapshot() as reader:
             return from_duckdb(fetched(reader, table.open_windows()))
+
+    def kept_panes(self, view: str) -> int:
+        """How many rows of panes a view keeps for windows that are open."""
+        table = self._views.get(view)
+        if not isinstance(table, PanesView):
+            return 0
+        with self._database.snapshot() as reader:
+            row = one_row(reader, table.kept_panes())
+        return 0 if row is None else int(row[0])
 
     def last_seq(self, view: str) -> int:
         """The sequence number of the last change of a view, 0 where it had none."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -139,8 +140,10 @@ def answer(store: ViewStore, view: str) -> list[Key]:
 def told(store: ViewStore, view: str) -> list[Key]:
     found = store.open_windows(view)
     assert found is not None
-    assert found.column_names == ["key", "window_start", "count", "sum", "min", "max"]
-    found = found.set_column(1, "window_start", found.column("window_start").cast(pa.int64()))
+    assert found.column_names == ["key", "window_start", "window_end", "count", "sum", "min", "max"]
+    starts, ends = (found.column(name).cast(pa.int64()) for name in ("window_start", "window_end"))
+    assert len(set(pc.subtract(ends, starts).to_pylist())) <= 1
+    found = found.drop_columns(["window_end"]).set_column(1, "window_start", starts)
     return [plain(row.values()) for row in found.to_pylist()]
 
 
@@ -218,8 +221,11 @@ def test_open_windows(store: ViewStore) -> None:
         ],
         key=repr,
     )
+    assert store.kept_panes(view.name) == 3
     store.commit(commit(view.name, 1, reduced(plan, []), closing_us=15))
     assert told(store, view.name) == [("a,1.5", 10, 1, None, None, None)]
+    assert store.kept_panes(view.name) == 1
+    assert store.kept_panes("another") == 0
     assert store.open_windows("another") is None
     with pytest.raises(InternalError, match="moved back"):
         store.commit(commit(view.name, 2, reduced(plan, []), closing_us=14))
