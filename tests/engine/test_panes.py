@@ -83,7 +83,7 @@ def test_panes_are_what_spark_keeps(opened: Callable[..., penstock.Database]) ->
         db.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
         db.execute(f"CREATE MATERIALIZED VIEW {name}_spark WITH (state = 'spark') AS {query}")
     newest = 4.0  # some windows begin before 1970
-    for step in (0, 9, 8):
+    for step in (0, 14, 9):
         newest += step
         for partition in range(2):  # settled after each, so that all jobs have the same batches
             db.append("s", chunk(chance, newest - partition), partition=partition)
@@ -101,10 +101,10 @@ def test_panes_are_what_spark_keeps(opened: Callable[..., penstock.Database]) ->
     assert {name: db.sql(f"SELECT * FROM {name}").rows() for name in QUERIES} == kept
     open_before = db.sql("SELECT COUNT(*) FROM penstock.window_aggregates WHERE job = 'shifted'").rows()[0][0]
     assert open_before > 0
-    db.execute("ADVANCE WATERMARK FOR s TO TIMESTAMP '1970-01-01 00:00:24'")
+    db.execute("ADVANCE WATERMARK FOR s TO TIMESTAMP '1970-01-01 00:00:28'")
     db.settle(120)
     check_same(db)
-    assert db.sql("SELECT MAX(window_end) FROM shifted").rows() == [(at(23),)], "it closed without a row"
+    assert db.sql("SELECT MAX(window_end) FROM shifted").rows() == [(at(27),)], "it closed without a row"
     newest += 500
     for partition in range(2):
         db.append("s", chunk(chance, newest), partition=partition)
