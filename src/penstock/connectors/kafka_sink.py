@@ -77,23 +77,24 @@ class KafkaSink:
         return not _is_exact(definition) and timestamp_column(definition) is None
 
     def stage(self, frame: DataFrame, context: SinkContext, batch_id: int) -> Staged:
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as f
-
         definition = context.definition
         access = access_of(definition, context.state_path)
-        counted = Observation()
-        written = record_frame(frame, context).observe(counted, f.count(f.lit(1)).alias("rows"))
+        # Spark's sink runs a plan of its own, which tells no counts; and the batch must not be computed twice.
+        written = record_frame(frame, context).persist()
         limit = integer(definition.options.values, "sink.parallelism")
-        (
-            (written if limit is None else written.coalesce(limit))
-            .write.format("kafka")
-            .option("kafka.bootstrap.servers", access.servers)
-            .options(**{f"kafka.{key}": value for key, value in access.java().items()})
-            .option("topic", _topic(definition))
-            .save()
-        )
-        return Staged(int(counted.get["rows"]))
+        try:
+            rows = written.count()
+            (
+                (written if limit is None else written.coalesce(limit))
+                .write.format("kafka")
+                .option("kafka.bootstrap.servers", access.servers)
+                .options(**{f"kafka.{key}": value for key, value in access.java().items()})
+                .option("topic", _topic(definition))
+                .save()
+            )
+        finally:
+            written.unpersist()
+        return Staged(rows)
 
     def publish(self, staged: Staged, context: SinkContext, batch_id: int) -> None:
         """Nothing: the rows are there."""
