@@ -41,7 +41,7 @@ def chunk(chance: random.Random, newest: float) -> list[dict[str, Any]]:
     """Rows around a time: most in order, some behind the watermark for some of their windows or for all."""
     found = []
     for _ in range(30):
-        back = chance.choice([0, 0, 0, 1, 2, 5, 8, 11, 13, 30])
+        back = chance.choice([0, 0, 0, 1, 2, 5, 8, 16, 20, 30])
         second = max(0.0, newest - back - chance.random())
         found.append(
             {
