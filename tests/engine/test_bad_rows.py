@@ -131,3 +131,19 @@ def test_append_refuses_what_does_not_fit(db: penstock.Database) -> None:
     db.append("typed", [])
     db.settle()
     assert read(db, "v") == [(1, at(1)), (2, at(0)), (3, at(2))]
+
+
+def test_raw_texts(db: penstock.Database) -> None:
+    """I10, I11: bytes that are no text go where all goes that cannot be read; a column of bytes takes them."""
+    db.execute("""
+        CREATE STREAM lines (line STRING) WITH (connector = 'topic', topic = 'r', format = 'raw');
+        CREATE STREAM bytes (line BINARY) WITH (connector = 'topic', topic = 'r', format = 'raw');
+        CREATE MATERIALIZED VIEW texts AS SELECT line FROM lines;
+        CREATE MATERIALIZED VIEW kept AS SELECT line FROM bytes;
+    """)
+    db.append("lines", ["a", "", b"\xff\x00", "é"])
+    db.settle()
+    assert sorted(read(db, "texts")) == [("",), ("a",), ("é",)]
+    assert sorted(read(db, "kept")) == [(b"",), (b"a",), ("é".encode(),), (b"\xff\x00",)]
+    letters = db.sql("SELECT job, stream, offset, raw, reason, error FROM penstock.dead_letters").rows()
+    assert letters == [("texts", "lines", 2, b"\xff\x00", "malformed", 'column "line": not valid UTF-8')]

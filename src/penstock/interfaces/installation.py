@@ -15,6 +15,7 @@ from penstock.errors import PenstockError
 # What `import` calls a package, and what pip is to install for it; the same as in pyproject.toml.
 REQUIRED: Final = {
     "click": "click>=8.2,<9",
+    "confluent_kafka": "confluent-kafka>=2.16.1,<3",
     "duckdb": "duckdb>=2.0,<2.1",
     "numpy": "numpy>=2.2,<3",
     "prompt_toolkit": "prompt-toolkit>=3.0.50,<4",

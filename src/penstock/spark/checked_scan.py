@@ -227,7 +227,7 @@ class CheckedScan:
 
     def _checks_apply(self) -> tuple[str, ...]:
         strict = self.policy != "null"
-        found = ["malformed"] if not self._typed and self.definition.options.format != "raw" and strict else []
+        found = ["malformed"] if not self._typed and strict else []
         if any(True for _ in self._not_null()):
             found.append("not_null")
         if self.uses_event_time and self.tracked:
