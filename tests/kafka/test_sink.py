@@ -8,6 +8,8 @@ from collections import Counter
 import pytest
 
 import penstock
+from penstock.connectors.kafka_sink import KafkaSink
+from penstock.connectors.registry import sink_of
 from penstock.errors import JobFailed, PenstockError
 from penstock.failpoints import enabled
 from tests.kafka.conftest import Cluster
@@ -89,11 +91,10 @@ def test_a_second_writer_shuts_the_first_one_out(cluster: Cluster, db: penstock.
     """)
     cluster.send(source, [json.dumps({"n": 1})])
     db.settle(120)
-    from confluent_kafka.admin import AdminClient
-
-    found = AdminClient(cluster.client()).list_consumer_groups().result(60).valid
-    (ledger,) = [group.group_id for group in found if group.group_id.startswith("mine-insert_exact@")]
-    other = Producer(cluster.client(**{"transactional.id": ledger.removesuffix("-ledger")}))
+    sink = sink_of("kafka")
+    assert isinstance(sink, KafkaSink)
+    (own,) = [writer._id for writer in sink._writers.values() if writer._id.startswith("mine-insert_exact@")]
+    other = Producer(cluster.client(**{"transactional.id": own}))
     other.init_transactions(60)
     cluster.send(source, [json.dumps({"n": 2})])
     with pytest.raises(JobFailed, match="another writer has taken over"):
