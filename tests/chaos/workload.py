@@ -42,7 +42,7 @@ JOBS: Final = {
     "by_item": False,
     INSERT: False,
 }
-FEWER_JOBS: Final = ("by_tumble", "by_item", INSERT)
+FEWER_JOBS: Final = ("by_tumble", "by_hop", "by_item", INSERT)
 KEYED: Final = {"by_item": ("item",)}
 
 _MEASURES: Final = """COUNT(*) AS n, COUNT(amount) AS n_amount, SUM(amount) AS total, MIN(amount) AS least,
