@@ -15,7 +15,7 @@ from penstock.plan.job_plan import BATCH_VIEW, JobPlan, plan_job
 from penstock.plan.late_plan import LATE_COLUMNS, late_sql
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.merge_plan import MergeKey, Partial
-from penstock.plan.nodes import Aggregate, Deduplicate, Join, SetOperation, TopN, Unnest, WindowAssign
+from penstock.plan.nodes import Aggregate, Deduplicate, Join, Scan, SetOperation, TopN, Unnest, WindowAssign
 from penstock.plan.script import analyze_script
 from penstock.plan.store_terms import store_type
 from penstock.spark.core_frame import core_frame
@@ -99,7 +99,8 @@ class Streams:
                 frame = frame.withWatermark(scan.event_time.column, f"{scan.event_time.delay_us} microseconds")
             frame.createOrReplaceTempView(scan.view)
         for dimension in job.dimensions:
-            fields = next(node.fields for node in plan.scans() if node.relation == dimension.relation)
+            readings = [*plan.scans(), *(node for node in plan.subquery_nodes() if isinstance(node, Scan))]
+            fields = next(node.fields for node in readings if node.relation == dimension.relation)
             cells = [
                 f"CAST(NULL AS {field.type.spark()}) AS {backquoted(field.name)}" for field in fields if field.type
             ]

@@ -179,22 +179,7 @@ class Job:
 
     def wait_reached(self, positions: Mapping[str, Mapping[int, int]], timeout: float) -> None:
         """Wait until input is committed up to these positions, and the windows closed that it ends."""
-        # The watermark of the moment in which they are reached: where rows keep coming, it moves with every batch.
-        goals: list[int | None] = []
-
-        def done() -> bool:
-            if not self.reached(positions) or self._run is None:
-                return False
-            if not goals:
-                goals.append(self._run.tracker.watermark_us)
-            return self.closed_up_to(goals[0])
-
-        self.wait(done, timeout, "reading its input")
-
-    def wait_settled(self, timeout: float) -> None:
-        """Wait until a batch ran under the watermark that event time has reached now."""
-        goal = None if self._run is None else self._run.tracker.watermark_us
-        self.wait(lambda: self.closed_up_to(goal), timeout, "a batch under the new watermark")
+        self.wait(lambda: self.reached(positions) and self.settled(), timeout, "reading its input")
 
     def reached(self, positions: Mapping[str, Mapping[int, int]]) -> bool:
         """Whether all input before these positions is in the ledger."""
@@ -208,15 +193,12 @@ class Job:
 
     def settled(self) -> bool:
         """Whether the last batch ran under the watermark that event time has reached."""
-        return self._run is not None and self.closed_up_to(self._run.tracker.watermark_us)
-
-    def closed_up_to(self, watermark_us: int | None) -> bool:
-        """Whether the last batch ran under this watermark, so that the windows it closes are closed."""
         if self.last is None or self._run is None:
             return False
-        if not self.spec.plan.uses_event_time or watermark_us is None:
+        reached = self._run.tracker.watermark_us
+        if not self.spec.plan.uses_event_time or reached is None:
             return True
-        return self.last.watermark_ms >= watermark_us // 1000
+        return self.last.watermark_ms >= reached // 1000
 
     def noted(self) -> bool:
         """Whether Spark, too, has written down that the last batch is done."""
