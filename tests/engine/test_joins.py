@@ -250,3 +250,22 @@ def test_joins_without_a_bound(db: penstock.Database) -> None:
             db.execute(f"CREATE MATERIALIZED VIEW refused AS {query}")
         assert raised.value.condition == condition, query
     assert [found.name for found in db.jobs()] == ["pairs"]
+
+
+def test_a_condition_on_one_side_lets_rows_go(db: penstock.Database) -> None:
+    """Spark would take `b.v > 0` for a bound on the time of b, and keep rows without a partner for ever."""
+    db.execute("""
+        CREATE STREAM s (id INT, k STRING, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+        CREATE STREAM r (id INT, k STRING, v INT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+        CREATE MATERIALIZED VIEW kept AS SELECT a.id AS i, b.id AS j FROM s AS a RIGHT JOIN r AS b
+        ON a.k = b.k AND b.v > 0 AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '5' SECOND;
+        CREATE MATERIALIZED VIEW lonely AS SELECT b.id AS j FROM r AS b LEFT ANTI JOIN s AS a
+        ON a.k = b.k AND b.v > 0 AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '5' SECOND;
+    """)
+    db.append("s", [{"id": 1, "k": "a", "ts": ms(10)}])
+    rows = [("a", 1), ("b", 1), ("a", 0), (None, 1), ("a", None)]
+    db.append("r", [{"id": n, "k": k, "v": v, "ts": ms(11)} for n, (k, v) in enumerate(rows)])
+    db.drain("kept")
+    db.drain("lonely")
+    assert sorted(read(db, "kept"), key=lambda row: row[1]) == [(1, 0), (None, 1), (None, 2), (None, 3), (None, 4)]
+    assert sorted(read(db, "lonely")) == [(1,), (2,), (3,), (4,)]

@@ -281,6 +281,11 @@ def _interval_condition(
 ) -> exp.Expr | None:
     """The condition, with the conjuncts of WHERE that connect the rows or bound their times: Spark forgets by them."""
     own = conjuncts_of(request.condition) if request.condition is not None else []
+    bounding = [conjunct for conjunct in own if time_bounds([conjunct], {one}, {other}) != TimeBounds()]
+    told = [
+        _opaque(conjunct) if conjunct not in bounding and _of_one_side(conjunct, left, right) else conjunct
+        for conjunct in own
+    ]
     wanted = [
         conjunct
         for conjunct in request.conjuncts
@@ -290,7 +295,18 @@ def _interval_condition(
             or time_bounds([conjunct], {one}, {other}) != TimeBounds()
         )
     ]
-    return _and([*own, *wanted])
+    return _and([*told, *wanted])
+
+
+def _of_one_side(conjunct: exp.Expr, left: Side, right: Side) -> bool:
+    tables = {found.table for found in conjunct.find_all(exp.Column)}
+    return tables <= left.aliases or tables <= right.aliases
+
+
+def _opaque(conjunct: exp.Expr) -> exp.Expr:
+    """The same condition in a form that Spark does not look into: it takes `b.v > 0` for a bound on the time of b and
+    then keeps rows of b for ever, so that those without a partner never come out of an outer join."""
+    return exp.Coalesce(this=exp.Paren(this=conjunct.copy()), expressions=[exp.false()])
 
 
 def no_equal_nulls(condition: exp.Expr | None) -> exp.Expr | None:
