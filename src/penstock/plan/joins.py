@@ -304,8 +304,8 @@ def _of_one_side(conjunct: exp.Expr, left: Side, right: Side) -> bool:
 
 
 def _opaque(conjunct: exp.Expr) -> exp.Expr:
-    """The same condition in a form that Spark does not look into: it takes `b.v > 0` for a bound on the time of b and
-    then keeps rows of b for ever, so that those without a partner never come out of an outer join."""
+    """The same condition in a form that Spark does not look into. With `b.v > 0` as it stands, rows of b without a
+    partner never come out of an outer join (seen on Spark 4.2); as if it were a bound on the time of b."""
     return exp.Coalesce(this=exp.Paren(this=conjunct.copy()), expressions=[exp.false()])
 
 
