@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -204,7 +203,6 @@ def test_a_large_file_in_many_batches(opened: Callable[..., penstock.Database], 
         for number in range(200_000):
             file.write(f'{{"k": "key {number % 7}", "n": {number}}}\n')
     db = opened()
-    started = time.monotonic()
     db.execute(f"""
         CREATE TABLE b (k STRING, n BIGINT) WITH (connector = 'file', path = '{source}', max_rows_per_batch = 60000);
         CREATE MATERIALIZED VIEW v AS SELECT k, COUNT(*) AS c, SUM(n) AS total, MIN(n) AS least FROM b GROUP BY k;
@@ -217,4 +215,3 @@ def test_a_large_file_in_many_batches(opened: Callable[..., penstock.Database], 
     assert read(db, "v") == in_order(db.sql("SELECT k, COUNT(*), SUM(n), MIN(n) FROM b GROUP BY k").rows())
     copied = [number for path in shown(out) for number in pq.read_table(path).column("n").to_pylist()]
     assert sorted(copied) == list(range(0, 200_000, 2))
-    assert time.monotonic() - started < 120

@@ -149,7 +149,7 @@ def test_k6_waiting_returns_on_completion(coordinator: CheckpointCoordinator) ->
     coordinator.acknowledge_checkpoint(SOURCE, number, OFFSETS)
     assert not done.wait(0.02)
     coordinator.acknowledge_checkpoint(WINDOWS, number, STATE)
-    waiter.join(10)
+    waiter.join(60)
     assert done.is_set()
 
 
@@ -159,7 +159,7 @@ def test_k6_waiting_ends_with_the_timeout_and_names_who_is_missing(coordinator: 
     before = time.monotonic()
     with pytest.raises(TimeoutError, match=f"not complete after 30 ms; it waits for {WINDOWS}"):
         coordinator.wait_for_checkpoint(number, timeout_ms=30)
-    assert 0.03 <= time.monotonic() - before < 5
+    assert 0.03 <= time.monotonic() - before < 60
 
 
 def test_k6_an_unknown_number_is_told(coordinator: CheckpointCoordinator) -> None:
@@ -342,7 +342,7 @@ def test_k13_shutdown_wakes_who_waits_and_ends_it() -> None:
     waiter.start()
     coordinator.shutdown()
     coordinator.shutdown()
-    waiter.join(10)
+    waiter.join(60)
     assert failures == [f"checkpoint {number} did not complete: the coordinator was shut down"]
     with pytest.raises(RuntimeFailure, match="is shut down"):
         coordinator.trigger_checkpoint()
