@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
+from threading import Event, Thread
 
 import pytest
 
@@ -214,3 +216,36 @@ def test_two_sources_two_delays(db: penstock.Database) -> None:
     assert job(db, "of_quick").watermark == at(99)
     db.advance_watermark("slow", ms(500))
     assert job(db, "of_both").watermark == at(99), "the other source holds it back"
+
+
+def test_settling_ends_while_rows_keep_coming(db: penstock.Database) -> None:
+    """What was there when it was asked for is waited for, and not what comes meanwhile."""
+    db.execute("""
+        CREATE STREAM s (n INT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+        CREATE MATERIALIZED VIEW v AS
+        SELECT TUMBLE_END(ts, INTERVAL '1' SECOND) AS e, COUNT(*) AS n FROM s GROUP BY TUMBLE(ts, INTERVAL '1' SECOND);
+    """)
+    enough = Event()
+    written = [0]
+
+    def go_on() -> None:
+        for second in count(1):
+            if enough.wait(0.02):
+                return
+            db.append("s", [{"n": 1, "ts": at(second)}])
+            written.append(second)
+
+    writing = Thread(target=go_on)
+    writing.start()
+    try:
+        for _ in range(3):
+            last = written[-1]
+            db.settle(timeout=100)
+            assert writing.is_alive()
+            assert len(read(db, "v")) >= last - 1, "what these rows end is closed"
+            db.advance_watermark("s", at(last))
+    finally:
+        enough.set()
+        writing.join()
+    db.settle(timeout=100)
+    assert read(db, "v") == [(at(second + 1), 1) for second in written[1:-1]]

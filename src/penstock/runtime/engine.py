@@ -491,7 +491,7 @@ class Engine:
             if not ids:
                 continue
             job.move_time(lambda tracker, ids=ids: tracker.advance(ids, timestamp_us))  # type: ignore[misc]
-            job.wait(job.settled, timeout, "a batch under the new watermark")
+            job.wait_closed(timeout)
 
     def _upkeep(self) -> None:
         self.home.views.maintain(retention_of(self.session.settings))

@@ -179,7 +179,26 @@ class Job:
 
     def wait_reached(self, positions: Mapping[str, Mapping[int, int]], timeout: float) -> None:
         """Wait until input is committed up to these positions, and the windows closed that it ends."""
-        self.wait(lambda: self.reached(positions) and self.settled(), timeout, "reading its input")
+        goals: list[int | None] = []
+
+        def done() -> bool:
+            if not self.reached(positions) or self._run is None:
+                return False
+            if self.settled():
+                return True
+            # Where more rows keep coming, event time moves on with every batch, and none ever runs under all of it.
+            # What these rows end is closed under the watermark of the moment in which they were found to be committed.
+            # A bounded input comes to its end, and that moves event time once more: it is waited for.
+            if not goals:
+                goals.append(self._run.tracker.watermark_us)
+            return not self.spec.bounded and self._read_beyond(positions) and self._closed_up_to(goals[0])
+
+        self.wait(done, timeout, "reading its input")
+
+    def wait_closed(self, timeout: float) -> None:
+        """Wait until a batch ran under the watermark that event time has reached now."""
+        goal = None if self._run is None else self._run.tracker.watermark_us
+        self.wait(lambda: self._closed_up_to(goal), timeout, "a batch under the new watermark")
 
     def reached(self, positions: Mapping[str, Mapping[int, int]]) -> bool:
         """Whether all input before these positions is in the ledger."""
@@ -191,14 +210,24 @@ class Job:
                 return False
         return True
 
+    def _read_beyond(self, positions: Mapping[str, Mapping[int, int]]) -> bool:
+        have = {} if self.last is None else self.last.positions
+        return any(
+            offset > positions.get(scan, {}).get(partition, 0)
+            for scan, partitions in have.items()
+            for partition, offset in partitions.items()
+        )
+
     def settled(self) -> bool:
         """Whether the last batch ran under the watermark that event time has reached."""
-        if self.last is None or self._run is None:
+        return self._run is not None and self._closed_up_to(self._run.tracker.watermark_us)
+
+    def _closed_up_to(self, watermark_us: int | None) -> bool:
+        if self.last is None:
             return False
-        reached = self._run.tracker.watermark_us
-        if not self.spec.plan.uses_event_time or reached is None:
+        if not self.spec.plan.uses_event_time or watermark_us is None:
             return True
-        return self.last.watermark_ms >= reached // 1000
+        return self.last.watermark_ms >= watermark_us // 1000
 
     def noted(self) -> bool:
         """Whether Spark, too, has written down that the last batch is done."""
