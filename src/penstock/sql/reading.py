@@ -57,12 +57,14 @@ class Reader(Parser):
         super().__init__(**arguments)  # type: ignore[arg-type]
         self.secret_stretches: list[tuple[int, int]] = []
         self._called: Token | None = None  # the name of the call whose OVER is being read
+        self.type_at: int | None = None  # where a word begins that should be a type and is none
         self.shown: Callable[[Token], str] = describe_token
 
     def load(self, text: str, tokens: list[Token]) -> None:
         """Stands at the first token of a statement; positions of the tokens count in `text`."""
         self.reset()
         self.secret_stretches = []
+        self.type_at = None
         self.sql = text
         self._chunks = [tokens]
         self._advance_chunk()

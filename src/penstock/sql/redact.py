@@ -18,6 +18,7 @@ from penstock.errors import Span
 from penstock.frozen import frozen
 from penstock.sql.lexical import INVALID, MAX_STATEMENT, first_words
 from penstock.sql.tokens import WORDS
+from penstock.sql.typenames import nearest_type
 
 # What a statement begins with, ours or one we refuse by name.
 FIRST_WORDS: Final = (
@@ -169,7 +170,7 @@ def comments_between(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def suspects(
-    text: str, start: int, end: int, *, torn: bool = False, after_failure: bool = False
+    text: str, start: int, end: int, *, torn: bool = False, after_failure: bool = False, type_at: int | None = None
 ) -> list[tuple[int, int]]:
     """What may be secret in a statement that was not understood.
 
@@ -179,6 +180,9 @@ def suspects(
     string may look like code), and of what begins like no statement, every such word from the beginning. Behind a
     statement that failed, a piece may be the rest of a value with a semicolon in it: then its first word must be
     exactly one that begins a statement, and it must not close a bracket that it did not open.
+
+    `type_at` is where a word begins that the grammar met in the place of a type: no secret, unless the script is torn,
+    or the word stands behind `password` and the like and is not even like the name of a type.
     """
     torn = torn or not _begins_statement(text, start, end, exactly=after_failure)
     torn = torn or (after_failure and _closes_too_much(text, start, end))
@@ -196,7 +200,8 @@ def suspects(
         harmless = kind == "string" and not torn and _is_time(previous, match.group())
         if kind == "string" and not harmless:
             found.append(match.span())
-        if kind in {"name", "word"} and everything and word not in _KNOWN:
+        typed = match.start() == type_at and not torn and _is_type(previous, word)
+        if kind in {"name", "word"} and everything and word not in _KNOWN and not typed:
             found.append(match.span())
         reads = reads and (word not in _CHANGES or (query is not None and match.start() < query.end()))
         everything = (
@@ -206,6 +211,10 @@ def suspects(
         )
         previous = word if kind != "mark" else previous
     return found
+
+
+def _is_type(previous: str, word: str) -> bool:
+    return previous.strip('"`') not in _ANNOUNCING or nearest_type(word) is not None
 
 
 def _is_time(previous: str, literal: str) -> bool:

@@ -103,10 +103,14 @@ def _between(text: str, pieces: list[Piece]) -> Iterator[tuple[int, int]]:
 
 
 def _read(text: str, piece: Piece, *, torn: bool, after_failure: bool) -> _Read:
+    parser = PenstockParser(dialect=Penstock)
+
     def suspects() -> list[tuple[int, int]]:
         if piece.end - piece.start > MAX_STATEMENT or (piece.error and piece.error.condition in _HOPELESS):
             return [(piece.start, piece.end)]
-        return redact.suspects(text, piece.start, piece.end, torn=torn, after_failure=after_failure)
+        return redact.suspects(
+            text, piece.start, piece.end, torn=torn, after_failure=after_failure, type_at=parser.type_at
+        )
 
     if piece.error is not None:
         return _Read(piece, None, piece.error, suspects())
@@ -115,7 +119,6 @@ def _read(text: str, piece: Piece, *, torn: bool, after_failure: bool) -> _Read:
         deep = longest_chain(tokens, MAX_CHAIN) if len(tokens) > MAX_CHAIN else None
         if deep is not None:
             raise too_deep(token_span(deep))
-        parser = PenstockParser(dialect=Penstock)
         parser.load(text, tokens)
         end = token_span(tokens[-1])
         found = parser.run(statement, Span(end.line, end.column + end.length, 1, end.end), _quoting(text, suspects))

@@ -99,6 +99,7 @@ class TypeGrammar(Reader):
         found = NAMES.get(upper)
         if found is None:
             near = nearest_type(upper)
+            self.type_at = token.start
             shown = self.shown(token)
             called = f'"{shown}"' if shown not in {"a word", "a string"} else "this"
             raise ResolutionError(

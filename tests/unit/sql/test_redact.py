@@ -138,7 +138,34 @@ LOST = [
     "SET CANARY",
     'SET "CANARY"',
     "BEGIN STATEMENT SET; INSERT INTO t WITH (password CANARY) SELECT 1; END",
+    "CREATE TABLE t (a INT, password CANARY)",
+    'CREATE TABLE t (a INT, "secret" CANARY)',
+    "CREATE TABLE t (a INT, password STRNG DEFAULT CANARY) WITH (password = CANARY)",
+    "CREATE TABLE t (a STRNG, b CANARY) WITH (password = CANARY')",
+    "CREATE TABLE t (a INT) WITH (k = x;CREATE TABLE t (b CANARY))",
 ]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("CREATE STREAM s (password STRNG) WITH (password = 'hunter2')", "STRNG"),
+        ("CREATE STREAM s (a STRING COMMENT 'hunter2', b STRNG) WITH (password = hunter2)", "STRNG"),
+        ("CREATE STREAM s (c AS a = 'hunter2', b moneybag)", "moneybag"),
+        ("CREATE STREAM s (a STRUCT<b: STRNG>)", "STRNG"),
+        (
+            "CREATE MATERIALIZED VIEW v WITH (password = 'hunter2') AS SELECT CAST(a AS BIGNT), 'hunter2' FROM s",
+            "BIGNT",
+        ),
+    ],
+)
+def test_a_misspelt_type_is_shown_wherever_it_stands(text: str, word: str) -> None:
+    (found,) = parse_script(text)
+    assert found.error is not None
+    assert (found.error.condition, found.error.message) == ("UNKNOWN_TYPE", f'no data type is called "{word}"')
+    assert found.error.span is not None
+    assert found.source.shows(found.error.span) == word
+    assert "hunter2" not in found.source.masked
 
 
 @pytest.mark.parametrize("text", LOST)
