@@ -12,8 +12,11 @@ from sqlglot.tokenizer_core import Token, TokenType
 from penstock.errors import ResolutionError
 from penstock.sql.call_grammar import CallGrammar
 from penstock.sql.durations import Duration, NotADuration, parse_duration, unit_name
+from penstock.sql.moments import DATE_FORM, TIMESTAMP_FORM, NotAMoment, check_date, check_timestamp
 from penstock.sql.reading import NAME_TOKENS, Reader, SyntaxFailure
+from penstock.sql.spans import token_span
 from penstock.sql.typenames import data_type
+from penstock.types import SqlType
 
 T = TokenType
 
@@ -40,6 +43,7 @@ _INFIX: Final = frozenset(
 _LITERAL_TYPES: Final = frozenset(
     {"TIMESTAMP", "DATE", "TIMESTAMPTZ", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME"}
 )
+_NOT_OFFERED: Final = frozenset({"TIME", "TIMETZ"})
 
 
 class ExpressionGrammar(CallGrammar):
@@ -119,7 +123,10 @@ class ExpressionGrammar(CallGrammar):
             interval = self._parse_interval()
             if interval is not None:
                 return self._parse_column_ops(interval)
-        if self._curr.token_type == T.VAR and self._curr.text.upper() in _LITERAL_TYPES:
+        word = self._curr.text.upper() if self._curr.token_type == T.VAR else ""
+        if word in _NOT_OFFERED and self._next.token_type == T.STRING:
+            self.type_name()  # says so
+        if word in _LITERAL_TYPES:
             literal = self._typed_literal()
             if literal is not None:
                 return self._parse_column_ops(literal)
@@ -137,8 +144,19 @@ class ExpressionGrammar(CallGrammar):
                 return None
         else:
             kind = self.type_name()
+        self._check_moment(kind)
         value = self._parse_primary()
         return self.expression(exp.Cast(this=value, to=data_type(kind)), first)
+
+    def _check_moment(self, kind: SqlType) -> None:
+        """Refuses the text of a typed literal that is no date or no time; stands in front of it."""
+        check, form = (check_date, DATE_FORM) if kind.name == "DATE" else (check_timestamp, TIMESTAMP_FORM)
+        try:
+            check(str(self._curr.text))
+        except NotAMoment as problem:
+            raise ResolutionError(
+                "INVALID_ARGUMENT", str(problem), hint=f"write {form}", span=token_span(self._curr)
+            ) from None
 
     def _parse_types(
         self,

@@ -15,6 +15,7 @@ from sqlglot.generator import Generator
 
 from penstock.sql import nodes
 from penstock.sql.durations import interval_text
+from penstock.sql.moments import is_moment
 from penstock.sql.nodes import SystemTime, WindowCall, WindowPart, WindowTable
 from penstock.sql.tokens import RESERVED
 from penstock.sql.typenames import sql_type
@@ -95,8 +96,9 @@ class CanonicalGenerator(Generator):
     def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
         kind = self.sql(expression, "to")
         value = expression.this
-        literal = isinstance(value, exp.Literal) and value.is_string
-        if type(expression) is exp.Cast and kind in {"TIMESTAMP", "DATE"} and literal:
+        # What cannot be read stays a cast, which fails on the row that meets it: as a literal it would be refused.
+        literal = isinstance(value, exp.Literal) and value.is_string and is_moment(str(value.this), kind)
+        if type(expression) is exp.Cast and literal:
             return f"{kind} {self.sql(value)}"
         name = "TRY_CAST" if isinstance(expression, exp.TryCast) else "CAST"
         return f"{name}({self.sql(value)} AS {kind})"

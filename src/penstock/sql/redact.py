@@ -221,7 +221,8 @@ def _is_time(previous: str, literal: str) -> bool:
     """Whether a string is the text of an interval, a date or a time, as the word in front of it says."""
     if previous == "INTERVAL":
         return _INTERVAL.fullmatch(literal) is not None
-    return previous in {"TIMESTAMP", "DATE", "TIME"} and _MOMENT.fullmatch(literal) is not None
+    typed = previous.startswith("TIMESTAMP") or previous in {"DATE", "TIME", "DATETIME", "ZONE"}
+    return typed and _MOMENT.fullmatch(literal) is not None
 
 
 def nearest_statement(word: str) -> str | None:
