@@ -130,7 +130,7 @@ def _headers(
     if user is not None and token is not None:
         raise OptionError(
             "CONFLICTING_OPTIONS",
-            f"sink {definition.name} has both a user and a token",
+            f"sink {definition.name} has a user, and option token beside it",
             hint="a request has one Authorization header; keep one of them",
         )
     if user is not None:

@@ -73,7 +73,9 @@ def _events(count: int | None, runtime_us: int | None, gap_us: float) -> int | N
         return count
     if gap_us == 0:
         raise OptionError(
-            "CONFLICTING_OPTIONS", "runtime ends nothing where event_gap is zero", hint="give event_count instead"
+            "CONFLICTING_OPTIONS",
+            "option runtime ends nothing where event_gap is zero",
+            hint="give event_count instead",
         )
     within = max(1, int(runtime_us / gap_us))
     return within if count is None else min(count, within)

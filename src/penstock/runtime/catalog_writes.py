@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from penstock.catalog.changes import Change, PutObject, changes_between
 from penstock.catalog.model import SinkDefinition, SourceDefinition
 from penstock.connectors.file_plan import check_place
-from penstock.connectors.metadata_columns import topic_name
 from penstock.connectors.registry import sink_of, source_of
 from penstock.connectors.source import FollowedSource
 from penstock.errors import NotYetError, PenstockError
 from penstock.failpoints import hit
 from penstock.options.resolved import show
 from penstock.options.settings import default_settings
+from penstock.runtime.topic_partitions import fewer_notice, refuse_wider
 
 if TYPE_CHECKING:
     from penstock.catalog.model import Definition
@@ -32,7 +32,7 @@ def write_catalog(home: Home, before: Session, after: Session) -> list[str]:
     if not changes:
         return []
     for change in changes:
-        _check(home, change)
+        _check(home, change, before)
     kept = {item.key: item.settings for item in home.catalog.objects()}
     hit("catalog.before_write")
     home.catalog.apply(changes)
@@ -54,24 +54,8 @@ def write_catalog(home: Home, before: Session, after: Session) -> list[str]:
     return [
         notice
         for change in changes
-        if isinstance(change, PutObject) and (notice := _fewer_partitions(home, change.definition)) is not None
+        if isinstance(change, PutObject) and (notice := fewer_notice(home, change.definition)) is not None
     ]
-
-
-def _fewer_partitions(home: Home, definition: Definition) -> str | None:
-    """A topic that is there keeps its partitions: rows are in them."""
-    if not isinstance(definition, SourceDefinition | SinkDefinition) or definition.options.connector != "topic":
-        return None
-    asked = definition.options.values.get("partitions")
-    if "partitions" not in definition.options.given or not isinstance(asked, int):
-        return None
-    topic = home.topics.open(topic_name(definition))
-    if topic.layout.partitions <= asked:
-        return None
-    return (
-        f"topic {topic.name} has {topic.layout.partitions} partitions and keeps them, "
-        f"though {definition.name} asks for {asked}"
-    )
 
 
 def prepare(home: Home, definition: Definition) -> None:
@@ -83,11 +67,12 @@ def prepare(home: Home, definition: Definition) -> None:
             sink_of(definition.options.connector).prepare(definition, home.path, home.topics)
 
 
-def _check(home: Home, change: Change) -> None:
+def _check(home: Home, change: Change, before: Session) -> None:
     """Refuse what cannot work before it is written down."""
     if not isinstance(change, PutObject):
         return
     check_place(change.definition, home.roots)
+    refuse_wider(home, change.definition, before.catalog)
     if isinstance(change.definition, SourceDefinition):
         with suppress(NotYetError):
             source = source_of(change.definition.options.connector)

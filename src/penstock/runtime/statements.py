@@ -15,10 +15,12 @@ from penstock.catalog.model import (
     SinkDefinition,
 )
 from penstock.catalog.text import canonical_text
-from penstock.errors import CatalogError, InternalError, UnsupportedError
+from penstock.errors import CatalogError, InternalError, PenstockError, UnsupportedError
+from penstock.runtime.error_places import place
 from penstock.runtime.inserts import insert_rows
 from penstock.runtime.job_statements import make_insert_spec, make_sink_spec, make_view_spec
 from penstock.runtime.queries import answer
+from penstock.runtime.topic_partitions import refuse_fewer
 from penstock.sql import statements as s
 from penstock.stores.views import Answer
 
@@ -38,8 +40,12 @@ def run_statement(engine: Engine, report: StatementReport) -> Answer | None:
         raise InternalError("a statement without analysis")
     if isinstance(report.statement, s.Select):
         return answer(engine, _only_plan(report.analysis), report.span)
-    with engine.turn:
-        _run(report.statement, engine, report.analysis)
+    try:
+        with engine.turn:
+            _run(report.statement, engine, report.analysis)
+    except PenstockError as error:
+        place(error, report)
+        raise
     return None
 
 
@@ -177,6 +183,9 @@ def _alter(statement: s.Alter, engine: Engine, analysis: Analysis) -> None:
             hint="create it under the new name and drop the old one",
             span=statement.name.span,
         )
+    before, after = engine.session.catalog.find(statement.name), analysis.session.catalog.find(statement.name)
+    if before is not None and after is not None:
+        refuse_fewer(engine.home, before, after)
     engine.put_catalog(analysis.session)
 
 

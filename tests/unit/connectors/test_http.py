@@ -228,7 +228,7 @@ def test_options_that_cannot_be_used_are_refused_before_any_row(
         ("http://h", "headers = 'Host: x'", "which Penstock sets itself"),
         ("http://h", "headers = 'no colon here'", "must be headers such as"),
         ("http://h", "token = '${env:TWO_LINES}'", "no header can"),
-        ("http://h", "token = 't', username = 'u'", "both a user and a token"),
+        ("http://u:p@h", "token = 't'", "has a user, and option token beside it"),
     ):
         with pytest.raises(OptionError, match=words):
             HttpSink().check(context(url, options, tmp_path))

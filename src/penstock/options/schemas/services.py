@@ -27,6 +27,17 @@ _RETRY: Final = (
     ),
 )
 
+
+def _check_http(draft: Draft) -> None:
+    if {"username", "token"} <= draft.given:
+        raise Problem(
+            "CONFLICTING_OPTIONS",
+            "username and token are both given",
+            hint="a request has one Authorization header; keep one of them",
+            key="token",
+        )
+
+
 HTTP: Final = ConnectorSpec(
     name="http",
     available=True,
@@ -73,6 +84,7 @@ HTTP: Final = ConnectorSpec(
     roles=SINK,
     formats=("json", "csv", "raw"),
     default_format="json",
+    check=_check_http,
 )
 
 

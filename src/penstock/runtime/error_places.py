@@ -1,0 +1,52 @@
+"""Where in a statement an error belongs that was found while it was run, far from its text."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import CatalogError, OptionError, PenstockError, ResolutionError
+from penstock.plan.script import options_of
+from penstock.sql.statements import Name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.errors import Span
+    from penstock.plan.script import StatementReport
+    from penstock.sql.statements import Option
+
+# Messages about an option name it so: stores and connectors know its key, and nothing of the text.
+_NAMED: Final = re.compile(r"\boption ([\w.-]+)")
+
+
+def place(error: PenstockError, report: StatementReport) -> None:
+    """Point an error about what a statement says, and not about what happened, at the option or name concerned."""
+    about_text = isinstance(error, OptionError | CatalogError | ResolutionError)
+    if error.span is not None or not (about_text or error.condition == "TOPIC_MISMATCH"):
+        return
+    named = _NAMED.search(error.message)
+    key = "topic" if error.condition == "TOPIC_MISMATCH" else named[1] if named is not None else None
+    error.span = _of_option(key, report) or _of_name(report) or report.span
+
+
+def _of_option(key: str | None, report: StatementReport) -> Span | None:
+    """The value of an option as the statement gives it, under whatever name."""
+    statement, definition = report.statement, report.analysis.definition if report.analysis is not None else None
+    if statement is None or key is None:
+        return None
+    written = options_of(statement)
+    own = {option.value_span for option in written}  # of ALTER, only some options stand in the text
+    resolved: Iterable[Option] = getattr(getattr(definition, "options", None), "canonical", ())
+    for option in (*resolved, *written):
+        if option.key.casefold() == key.casefold() and option.value_span in own:
+            return option.value_span
+    return None
+
+
+def _of_name(report: StatementReport) -> Span | None:
+    for attribute in ("name", "target"):
+        found = getattr(report.statement, attribute, None)
+        if isinstance(found, Name):
+            return found.span
+    return None
