@@ -95,7 +95,7 @@ class Cluster:
 @pytest.fixture(scope="session")
 def jars() -> None:
     """The jars, before any Spark session starts."""
-    JarCache().install(["kafka"], _LOG.info)
+    JarCache().install(["kafka", "avro"], _LOG.info)
 
 
 @pytest.fixture(scope="session")

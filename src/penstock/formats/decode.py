@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotYetError
+from penstock.formats.avro_records import decode_avro
 from penstock.formats.csv_records import decode_csv
 from penstock.formats.json_records import decode_json
+from penstock.formats.outside import Outside
 from penstock.formats.raw_records import decode_raw
 
 if TYPE_CHECKING:
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
     from penstock.catalog.model import SourceDefinition
 
 
-def decode(frame: DataFrame, definition: SourceDefinition, columns: tuple[str, ...]) -> DataFrame:
+def decode(
+    frame: DataFrame, definition: SourceDefinition, columns: tuple[str, ...], outside: Outside | None = None
+) -> DataFrame:
     """The frame with the wanted columns read from `__value`, and `__error`: why a record cannot be read, else NULL.
 
     What can be read of a bad record is there, too: a column that does not fit is NULL, and all of them are where the
@@ -34,9 +38,13 @@ def decode(frame: DataFrame, definition: SourceDefinition, columns: tuple[str, .
         decoded = decode_csv(frame, definition, wanted)
     elif format_name == "raw":
         decoded = decode_raw(frame, definition, wanted)
+    elif format_name == "avro":
+        decoded = decode_avro(frame, definition, wanted, outside or Outside())
     else:
         raise NotYetError(
-            "QUERY_NOT_YET", f"format {format_name} of {definition.name} is not read yet", hint="use json, csv or raw"
+            "QUERY_NOT_YET",
+            f"format {format_name} of {definition.name} is not read yet",
+            hint="use json, csv, avro or raw",
         )
     if definition.options.values.get("bad_data") == "null":
         return decoded.withColumn("__error", f.lit(None).cast("string"))

@@ -16,6 +16,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import NotYetError, RuntimeFailure
+from penstock.formats.avro_bytes import avro_rows
+from penstock.formats.avro_records import sink_schema
+from penstock.formats.outside import Outside
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
 _Piece = Callable[[Any], str]
 
 
-def encode_rows(table: pa.Table, format_name: str, options: Mapping[str, object]) -> pa.Array:
+def encode_rows(
+    table: pa.Table, format_name: str, options: Mapping[str, object], outside: Outside | None = None
+) -> pa.Array:
     """Each row of a table as the bytes of one record."""
     import pyarrow as pa
 
@@ -33,9 +38,11 @@ def encode_rows(table: pa.Table, format_name: str, options: Mapping[str, object]
         records = _csv(table, options)
     elif format_name == "raw":
         records = _raw(table, options)
+    elif format_name == "avro":
+        records = avro_rows(table, sink_schema(table.schema, options, outside or Outside()), "the sink")
     else:
         raise NotYetError(
-            "QUERY_NOT_YET", f"records in format {format_name} are not written yet", hint="use json, csv or raw"
+            "QUERY_NOT_YET", f"records in format {format_name} are not written yet", hint="use json, csv, avro or raw"
         )
     return pa.array(list(records), pa.binary())
 

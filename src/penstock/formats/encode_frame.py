@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import NotYetError, RuntimeFailure
+from penstock.formats.avro_records import avro_record, sink_schema
+from penstock.formats.outside import Outside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +25,11 @@ _TIMES: Final = {
 
 
 def encode_frame(
-    frame: DataFrame, format_name: str, options: Mapping[str, object], columns: Sequence[str] | None = None
+    frame: DataFrame,
+    format_name: str,
+    options: Mapping[str, object],
+    columns: Sequence[str] | None = None,
+    outside: Outside | None = None,
 ) -> DataFrame:
     """The frame with `__record`: each row as the bytes of one record, of all its columns or of those named."""
     from pyspark.sql import functions as f
@@ -35,9 +41,15 @@ def encode_frame(
         record = _csv(written, options)
     elif format_name == "raw":
         record = _raw(written, options)
+    elif format_name == "avro":
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        record = avro_record(
+            written, sink_schema(to_arrow_schema(written.schema, timezone="UTC"), options, outside or Outside())
+        )
     else:
         raise NotYetError(
-            "QUERY_NOT_YET", f"records in format {format_name} are not written yet", hint="use json, csv or raw"
+            "QUERY_NOT_YET", f"records in format {format_name} are not written yet", hint="use json, csv, avro or raw"
         )
     return frame.withColumn(_RECORD, f.coalesce(record, f.lit("")).cast("binary"))
 

@@ -12,7 +12,7 @@ from penstock.connectors.metadata_columns import topic_name
 from penstock.errors import InternalError, ResolutionError, RuntimeFailure
 from penstock.formats import encode_rows
 from penstock.runtime.queries import answer
-from penstock.runtime.sinks import fitted, write_once
+from penstock.runtime.sinks import fitted, outside_of, write_once
 from penstock.sql.statements import Name
 from penstock.stores.topics.partition_choice import choose_partitions
 from penstock.stores.topics.rows import rows_to_table
@@ -63,7 +63,7 @@ def _append(
     physical = [entry for entry in relation.columns if entry.physical]
     rows = rows_to_table(data, physical)
     if relation.options.format is not None:
-        rows = _encoded(relation, rows, _key_columns(relation, key))
+        rows = _encoded(engine, relation, rows, _key_columns(relation, key))
     return _write(engine, relation, rows, partition=partition, keys=_key_columns(relation, key))
 
 
@@ -80,13 +80,15 @@ def _append_bytes(
     return _append(engine, relation, data, partition=partition, key=key)
 
 
-def _encoded(relation: SourceDefinition | SinkDefinition, rows: pa.Table, keys: tuple[str, ...]) -> pa.Table:
+def _encoded(
+    engine: Engine, relation: SourceDefinition | SinkDefinition, rows: pa.Table, keys: tuple[str, ...]
+) -> pa.Table:
     """The rows as records of bytes; key columns stay beside them, to choose partitions by."""
     import pyarrow as pa
 
     if relation.options.format is None:
         raise InternalError("a topic of typed columns needs no format")
-    values = encode_rows(rows, relation.options.format, relation.options.values)
+    values = encode_rows(rows, relation.options.format, relation.options.values, outside_of(engine.home))
     return pa.table({"__value": values, **{name: rows.column(name) for name in keys}})
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.connectors.registry import sink_of
+from penstock.connectors.secret_values import revealed
 from penstock.connectors.sink import OPERATION, CheckedSink, SinkContext
 from penstock.errors import InternalError
-from penstock.formats import encode_frame, encode_rows
+from penstock.formats import Outside, encode_frame, encode_rows
 from penstock.runtime.targets import SinkTarget
 from penstock.stores.topics.rows import rows_to_table
 
@@ -56,25 +57,32 @@ def _context(definition: SinkDefinition, home: Home, job: str, producer: str) ->
         producer=producer,
         definition=definition,
         topics=home.topics,
-        encode=_encoder(definition),
+        encode=_encoder(definition, home),
         state_path=home.path,
-        encode_frame=_frame_encoder(definition),
+        encode_frame=_frame_encoder(definition, home),
         roots=home.roots,
     )
 
 
-def _encoder(definition: SinkDefinition) -> Callable[[pa.Table], pa.Array] | None:
+def outside_of(home: Home) -> Outside:
+    """What the formats of a state directory may reach."""
+    return Outside(home.roots, lambda value: revealed(value, home.path))
+
+
+def _encoder(definition: SinkDefinition, home: Home) -> Callable[[pa.Table], pa.Array] | None:
     format_ = definition.options.format
     if format_ is None:
         return None
-    return lambda rows: encode_rows(rows, format_, definition.options.values)
+    return lambda rows: encode_rows(rows, format_, definition.options.values, outside_of(home))
 
 
-def _frame_encoder(definition: SinkDefinition) -> Callable[..., DataFrame] | None:
+def _frame_encoder(definition: SinkDefinition, home: Home) -> Callable[..., DataFrame] | None:
     format_ = definition.options.format
     if format_ is None:
         return None
-    return lambda frame, columns=None: encode_frame(frame, format_, definition.options.values, columns)
+    return lambda frame, columns=None: encode_frame(
+        frame, format_, definition.options.values, columns, outside_of(home)
+    )
 
 
 def _typed(definition: SinkDefinition, types: Mapping[str, SqlType]) -> SinkDefinition:

@@ -18,8 +18,9 @@ from sqlglot import exp
 
 from penstock.connectors.metadata_columns import with_metadata
 from penstock.connectors.registry import source_of
+from penstock.connectors.secret_values import revealed
 from penstock.connectors.source import ScanRequest
-from penstock.formats import decode
+from penstock.formats import Outside, decode
 from penstock.frozen import frozen
 from penstock.plan.computed import bind_computed
 from penstock.plan.spark_text import spark_sql
@@ -36,6 +37,7 @@ BAD = "__bad"
 _SEEN = "__seen"  # the event time of a row that counts for the watermark, in microseconds
 SOURCE_ROW = "__source"
 DEFAULT_DRIFT = timedelta(days=1)
+_TEXTS = frozenset({"json", "csv", "raw"})  # formats whose records people can read
 
 
 @frozen
@@ -158,7 +160,9 @@ class CheckedScan:
         wanted = needed_columns(self.definition, {*names, *self._needed_for_checks()})
         if not self._typed:
             physical = tuple(entry.name for entry in self.definition.columns if entry.physical and entry.name in wanted)
-            frame = decode(frame, self.definition, physical)
+            state_path = self.request.state_path
+            outside = Outside(self.request.roots, lambda value: revealed(value, state_path))
+            frame = decode(frame, self.definition, physical, outside)
         frame = with_metadata(frame, self.definition, tuple(wanted))
         for entry in self.definition.columns:
             if entry.computed is not None and entry.name in wanted:
@@ -273,10 +277,10 @@ class CheckedScan:
             )
 
     def _row_text(self, frame: DataFrame) -> Column:
-        """The input row as text: a record as it came, the columns of a typed row as JSON."""
+        """The input row as text: a record of text as it came, the columns of any other row as JSON."""
         from pyspark.sql import functions as f
 
-        if not self._typed:
+        if not self._typed and self.definition.options.format in _TEXTS:
             value = f.col("__value").cast("string")
             return value if self.definition.options.format == "json" else f.to_json(f.struct(value.alias("value")))
         present = set(frame.columns)

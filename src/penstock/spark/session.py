@@ -108,7 +108,13 @@ def cores() -> int:
 
 
 # Spark copies arrays with NULLs in them value by value, and marks the NULLs afterwards.
-_JVM: Final = ("-Djava.awt.headless=true", "-Duser.timezone=UTC", "-Darrow.enable_null_check_for_get=false")
+_JVM: Final = (
+    "-Djava.awt.headless=true",
+    "-Duser.timezone=UTC",
+    "-Darrow.enable_null_check_for_get=false",
+    # A broken Avro record may claim to be gigabytes long: it is refused before memory is taken for it.
+    *(f"-Dorg.apache.avro.limits.{kind}.maxLength={64 << 20}" for kind in ("bytes", "string", "collectionItems")),
+)
 
 
 def spark_options(settings: SparkSettings) -> dict[str, str]:

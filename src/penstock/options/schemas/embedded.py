@@ -43,7 +43,7 @@ TOPIC: Final = ConnectorSpec(
         BAD_DATA,
         PRIMARY_KEY,
     ),
-    formats=("json", "csv", "raw"),
+    formats=("json", "csv", "avro", "raw"),
 )
 
 MEMORY: Final = ConnectorSpec(

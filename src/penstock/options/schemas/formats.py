@@ -242,7 +242,8 @@ RAW: Final = FormatSpec(
 )
 AVRO: Final = FormatSpec(
     name="avro",
-    summary="Avro records, with a schema file, a schema in the text or a schema registry",
+    available=True,
+    summary="Avro records, with a schema in the text, in a file or made of the columns, or from a schema registry",
     options=(
         *_REGISTRY,
         *_SCHEMA,
