@@ -61,7 +61,7 @@ test-kafka: $(READY) java ## against a real broker, which the tests fetch and st
 	@$(BIN)/python -m pytest -q -m "kafka and not (chaos or soak)" $(PYTEST_ARGS)
 
 test-soak: $(READY) java ## the full matrices; takes an hour or more
-	@$(BIN)/python -m pytest -q -m soak $(PYTEST_ARGS)
+	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-random} $(BIN)/python -m pytest -q -m soak $(PYTEST_ARGS)
 
 # The calls into Spark's JVM are not public: they are tried on the next version too, in an environment of its own.
 test-spark43: $(NEXT_VENV)/.ready java ## the event-time tests on Spark 4.3.0

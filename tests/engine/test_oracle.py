@@ -83,10 +83,10 @@ def stream(
             db.append(streams[append.stream], rows, partition=append.partition)
             shown.append(append)
             if append.settled:
-                db.settle(120)
+                db.settle(300)
                 check(db, views, shown, workload.partitions * len(streams))
         for view in views:
-            db.drain(view, 120)
+            db.drain(view, 300)
         check(db, views, shown, None)
         check_dead_letters(db, views, workload)
         assert db.sql("SELECT COUNT(*) FROM penstock.late_rows").rows() == [(0,)]
