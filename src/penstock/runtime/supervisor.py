@@ -30,6 +30,7 @@ class Supervisor:
         self._clock = clock
         self._upkeep = upkeep
         self._closing = threading.Event()
+        self._judging = threading.Lock()  # while it is held, the end of a query is being written down
         self._due: dict[str, float] = {}
         self._backoffs: dict[str, Backoff] = {}
         self._told: dict[str, str] = {}
@@ -42,20 +43,22 @@ class Supervisor:
     def close(self) -> None:
         """End the thread; no job is restarted after this."""
         self._closing.set()
+        with self._judging:
+            pass  # an end that was noticed before is written down; one that is noticed from here on is not
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(30)
 
     def ended(self, job: Job, run: Run) -> None:
         """The query of a job has ended. Whether by itself, its state tells."""
         error = run.failure
-        if self._closing.is_set() or error is None or job.run is not run:
-            job.notify()
-            return
-        cause = run.cause
-        if cause is not None and transient(cause) and job.state.active:
-            self._restart(job, error)
-        elif job.state.active:
-            job.move(JobState.FAILED, error.message, error)
+        cause = None if error is None else run.cause
+        with self._judging:
+            if self._closing.is_set() or error is None or job.run is not run:
+                job.notify()
+            elif cause is not None and transient(cause) and job.state.active:
+                self._restart(job, error)
+            elif job.state.active:
+                job.move(JobState.FAILED, error.message, error)
 
     def _restart(self, job: Job, error: PenstockError) -> None:
         delay = self._delay(job)

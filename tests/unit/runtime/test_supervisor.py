@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
@@ -105,3 +106,34 @@ def test_a_start_that_fails_counts_as_an_attempt() -> None:
     job = Starting(*[FULL] * 9, settings={"restart_attempts": 2, "restart_delay": timedelta(seconds=1)})
     looked_after(job, 100.0)
     assert (job.starts, job.state) == (3, JobState.FAILED)
+
+
+def test_closing_waits_for_an_end_that_is_being_written_down() -> None:
+    """What is written down goes to a store that is closed next."""
+    supervisor = Supervisor(lambda: (), ManualClock(), lambda: None)
+    began, go_on = Event(), Event()
+
+    class Slow(Starting):
+        def move(self, after: JobState, reason: str, error: PenstockError | None = None) -> None:
+            began.set()
+            assert go_on.wait(60)
+            super().move(after, reason, error)
+
+    job, run = Slow(), SimpleNamespace(failure=DAMAGED, cause=DAMAGED)
+    job.state, job.run = JobState.RUNNING, run  # type: ignore[assignment]
+    ending = Thread(target=lambda: supervisor.ended(cast("Job", job), cast("Run", run)))
+    closing = Thread(target=supervisor.close)
+    ending.start()
+    assert began.wait(60)
+    closing.start()
+    closing.join(0.1)
+    assert closing.is_alive()
+    go_on.set()
+    closing.join(60)
+    ending.join(60)
+    assert (closing.is_alive(), job.state) == (False, JobState.FAILED)
+    job.state = JobState.RUNNING
+    job.notify = lambda: None  # type: ignore[attr-defined]
+    supervisor.ended(cast("Job", job), cast("Run", run))
+    assert not restarting(job)
+    assert job.state.value == "running", "the end of a query that closing ends is no failure"
