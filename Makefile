@@ -11,6 +11,8 @@ LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
 APART := spark or chaos or soak or kafka or bench
+# A file stays with one session; files are taken in their order, so that those that take long do not come last.
+TWO_SESSIONS := -n 2 --dist loadfile --no-loadscope-reorder
 NEXT_SPARK := 4.3.0
 NEXT_VENV  := $(VENV)-spark43
 EVENT_TIME_TESTS := tests/spark/test_watermark_calls.py tests/engine/test_event_time.py
@@ -22,7 +24,7 @@ COVERAGE_VERSION := 7.17.2
 COVERAGE   := $(VENV)-coverage
 COMPILE    := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --upgrade
 
-.PHONY: help setup run test test-chaos test-kafka test-soak test-spark43 coverage java check bench lock clean
+.PHONY: help setup run test test-slow test-chaos test-kafka test-soak test-spark43 coverage java check bench lock clean
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,7 +54,11 @@ run: $(READY) ## half a minute of a trade stream, its windows and watermarks liv
 # First all that needs no Spark, on every core; then what needs it, in two processes with one Spark session each.
 test: $(READY) java ## the tests; sets up everything they need
 	@$(BIN)/python -m pytest -q -n auto -m "not ($(APART))" $(PYTEST_ARGS)
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "spark and not (chaos or soak or kafka or bench)" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q $(TWO_SESSIONS) -m "spark and not (slow or chaos or soak or kafka or bench)" $(PYTEST_ARGS)
+
+test-slow: $(READY) java ## more of the same: examples, the demo, many jobs at once, more random queries
+	@$(BIN)/python -m pytest -q $(TWO_SESSIONS) -m "slow and not (chaos or soak or kafka or bench)" $(PYTEST_ARGS)
+	@PENSTOCK_ORACLE_EXAMPLES=3 $(BIN)/python -m pytest -q $(TWO_SESSIONS) tests/engine/test_oracle.py tests/engine/test_dimension_oracle.py -m "not soak" $(PYTEST_ARGS)
 
 test-chaos: $(READY) java ## kills the engine at seeded moments and at every failpoint
 	@$(BIN)/python -m pytest -q -m "chaos and not soak" $(PYTEST_ARGS)

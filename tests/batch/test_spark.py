@@ -18,7 +18,7 @@ from tests.batch.answers import alike
 from tests.batch.orders_data import tables
 from tests.batch.orders_queries import QUERIES
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from tests.project import ROOT
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 SCRIPT = ROOT / "examples" / "minutes.sql"
 SECONDS = 240
@@ -38,6 +38,7 @@ def penstock(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.slow
 def test_a_script_from_rows_to_windows_and_again(tmp_path: Path) -> None:
     """The first minutes of a user: run, look, run again on the same state."""
     state = str(tmp_path / "state")
@@ -115,6 +116,7 @@ def _read(path: Path) -> bytes:
         return b""
 
 
+@pytest.mark.slow
 def test_the_demo_proves_itself() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "penstock.interfaces.demo"],

@@ -22,6 +22,7 @@ def told(path: Path) -> str:
 @pytest.mark.spark
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("path", PROGRAMS, ids=title)
+@pytest.mark.slow
 def test_example(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

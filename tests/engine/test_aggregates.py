@@ -11,7 +11,7 @@ import penstock
 from penstock import PenstockError
 from tests.engine.answers import Rows, at, check_change_log, in_order, ms, read
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 PAYMENTS = (
     "CREATE STREAM payments (k STRING, v BIGINT, x DOUBLE, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (partitions = 2)"

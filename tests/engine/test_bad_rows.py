@@ -12,7 +12,7 @@ import penstock
 from penstock import JobFailed, PenstockError
 from tests.engine.answers import EPOCH, at, job, ms, read
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 COLUMNS = "(id INT NOT NULL, n INT, ts TIMESTAMP, WATERMARK FOR ts AS ts)"
 RECORDS = [

@@ -11,7 +11,7 @@ import penstock
 from penstock import PenstockError
 from tests.engine.answers import check_change_log, job, read
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 SCRIPT = """
 CREATE STREAM live (k STRING, v BIGINT) WITH (connector = 'topic', partitions = 2);

@@ -10,7 +10,7 @@ import penstock
 from penstock import PenstockError
 from tests.engine.answers import at, job, ms, read, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 SCRIPT = """
 CREATE STREAM s (k STRING, v INT, ts TIMESTAMP, WATERMARK FOR ts AS ts);

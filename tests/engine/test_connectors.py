@@ -19,7 +19,7 @@ from penstock.options import unregister_connector
 from penstock.testing.connectors import check_connector
 from tests.engine.answers import at, check_change_log, job, read, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 CANARY = "canary-6610"
 

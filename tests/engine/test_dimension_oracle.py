@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import HealthCheck, Phase, assume, given, note, settings
 from hypothesis import strategies as st
 
 import penstock
@@ -19,7 +19,7 @@ from tests.engine.answers import check_change_log
 from tests.engine.random_dimensions import DIMENSION_COLUMNS, DimensionRow, Versions, lookups, versions
 from tests.engine.random_queries import COLUMNS, DUCKDB_COLUMNS, Query
 from tests.engine.random_rows import Append, Workload, workloads
-from tests.engine.test_oracle import check, check_dead_letters
+from tests.engine.test_oracle import LEAST_ROWS, check, check_dead_letters
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -35,6 +35,7 @@ def changing(draw: st.DrawFn) -> tuple[Workload, Versions]:
 
 
 def run(directories: pytest.TempPathFactory, chosen: Sequence[Query], workload: Workload, changes: Versions) -> None:
+    assume(len(workload.rows()) >= LEAST_ROWS)
     views = {f"v{place}": query for place, query in enumerate(chosen)}
     for view, query in views.items():
         note(f"{view}: {query.before}; {query.sql}")

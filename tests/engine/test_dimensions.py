@@ -12,7 +12,7 @@ import penstock
 from penstock import DimensionBroadcastManager
 from tests.engine.answers import at, check_change_log, job, ms, read, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 SECURITIES = pa.table(
     {
@@ -128,6 +128,7 @@ def test_updates_take_effect_between_two_batches(opened: Callable[..., penstock.
     assert not (db.path / "dimensions" / "securities").exists()
 
 
+@pytest.mark.slow
 def test_plans_limits_and_keys(db: penstock.Database) -> None:
     """L8, L9, L12, L14, L18, L19, P3: broadcast without a shuffle; a shuffle join where it is asked for or too large."""
     query = "SELECT t.id, s.NAME FROM trades t LEFT JOIN {} s ON t.symbol = s.instrumentId"
@@ -245,6 +246,7 @@ def test_a_table_over_a_file_is_read_again(db: penstock.Database, tmp_path: Path
     assert job(db, "named").restarts == 0
 
 
+@pytest.mark.slow
 def test_a_large_dimension_is_asked_by_key(db: penstock.Database) -> None:
     """L10, L13: no join and nothing sent with a batch; the same rows as a join, over updates and repeated keys."""
     db._engine.dimensions.join_methods.lookup_rows = 3  # three rows are many here

@@ -11,7 +11,7 @@ import pytest
 import penstock
 from tests.engine.answers import at, check_change_log, job, ms, read, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 TRADES = """
 CREATE STREAM trades (symbol STRING, price DOUBLE, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND);

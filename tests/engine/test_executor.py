@@ -20,7 +20,7 @@ from penstock.connectors.file_source import FileSource
 from penstock.connectors.source import ScanRequest
 from tests.engine.answers import at, in_order, ms, read, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 TRADES = """
     CREATE TABLE trades (

@@ -19,7 +19,7 @@ import penstock
 from penstock import PenstockError
 from tests.engine.answers import at, in_order, job, read, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 ALL_TYPES = """id BIGINT, name STRING, price DECIMAL(10, 2), ratio DOUBLE, day DATE, ts TIMESTAMP, ok BOOLEAN, raw BINARY,
     tags ARRAY<STRING>, inner_ STRUCT<a INT, b STRING>"""
@@ -146,6 +146,7 @@ def test_a_tailed_directory(opened: Callable[..., penstock.Database], tmp_path: 
     assert "one.json" in str(job(db, "w").error)
 
 
+@pytest.mark.slow
 def test_sinks_of_files(opened: Callable[..., penstock.Database], tmp_path: Path) -> None:
     """A7, I15: what a job writes is read back as it was, in every format; a restart adds nothing twice."""
     out = tmp_path / "out"

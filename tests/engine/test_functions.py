@@ -17,7 +17,7 @@ from penstock import JobFailed, PenstockError
 from tests.engine.answers import at, in_order, job, ms, read, until
 from tests.engine.shared_functions import plus_one, shout
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 STREAM = "CREATE STREAM s (k STRING, v BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts)"
 TUMBLE = "TUMBLE(ts, INTERVAL '10' SECOND)"

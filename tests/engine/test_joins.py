@@ -11,7 +11,7 @@ import penstock
 from penstock import PenstockError
 from tests.engine.answers import at, check_change_log, in_order, job, ms, read
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 STREAMS = """
     CREATE STREAM orders (id INT, customer STRING, amount INT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
@@ -47,6 +47,7 @@ def kept(db: penstock.Database, view: str) -> list[tuple[str, str, object, dict[
     return in_order((side, key, ts, json.loads(data)) for side, key, ts, data in rows)
 
 
+@pytest.mark.slow
 def test_joins_wait_and_let_go(opened: Callable[..., penstock.Database]) -> None:
     """E17, E24, G11, H3, B13: two delays, the slower stream decides; the buffers, whose rows are bytes, fall with the
     watermark; a restart between."""
@@ -129,6 +130,7 @@ def test_joins_wait_and_let_go(opened: Callable[..., penstock.Database]) -> None
         assert db.sql(f"SELECT * FROM penstock.{table}").rows() == []
 
 
+@pytest.mark.slow
 def test_the_first_row_of_each_key(opened: Callable[..., penstock.Database]) -> None:
     """G13, G14: the first to arrive is let through at once, also over a restart; keys with a time are forgotten with it."""
     views = {
@@ -178,6 +180,7 @@ def test_the_first_row_of_each_key(opened: Callable[..., penstock.Database]) -> 
         check_change_log(db, view)
 
 
+@pytest.mark.slow
 def test_windows_joined(db: penstock.Database) -> None:
     """G9, G12, G13: windows of two streams side by side; while they are open, both are shown; no row is told of twice."""
     side = "SELECT window_start, window_end, {0} AS id, COUNT(*) AS n FROM TUMBLE(TABLE {1}, DESCRIPTOR(ts), INTERVAL '10' SECOND) GROUP BY window_start, window_end, {0}"

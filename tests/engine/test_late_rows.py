@@ -11,7 +11,7 @@ import penstock
 from penstock import JobFailed
 from tests.engine.answers import at, check_change_log, job, ms, read
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 STREAM = "CREATE STREAM s (k STRING, v INT, ts TIMESTAMP, WATERMARK FOR ts AS ts)"
 TUMBLE = (

@@ -12,7 +12,7 @@ import penstock
 from penstock import JobFailed
 from tests.engine.answers import at, in_order, ms
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 STREAM = "CREATE STREAM s (k STRING, v INT, ts TIMESTAMP, WATERMARK FOR ts AS ts)"
 

@@ -15,7 +15,7 @@ from penstock.failpoints import enabled
 from tests.engine.answers import at, in_order, job, ms, read, until
 from tests.unit.connectors.web_service import Answer, web_service
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 EVENTS = 20_000
 SCRIPT = """

@@ -11,9 +11,10 @@ import penstock
 from penstock import PenstockError
 from tests.engine.answers import ms, read
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
+@pytest.mark.slow
 def test_blanks_and_letters_of_all_kinds(opened: Callable[..., penstock.Database], tmp_path: Path) -> None:
     """H10: everything is under the state path, whatever it is called; arrays may hold NULLs; jobs keep what they read."""
     db = opened("st b ü %41 #1")

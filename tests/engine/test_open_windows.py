@@ -7,7 +7,7 @@ import pytest
 import penstock
 from tests.engine.answers import at, ms
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 START = 1_609_459_200  # of the example row of the texts
 OPEN = "SELECT key, window_start, count, sum, min, max FROM penstock.window_aggregates WHERE job = 'minutes'"

@@ -73,6 +73,7 @@ def check_same(db: penstock.Database) -> None:
         assert have == want, f"{name}: open windows missing {want - have}, not expected {have - want}"
 
 
+@pytest.mark.slow
 def test_panes_are_what_spark_keeps(opened: Callable[..., penstock.Database]) -> None:
     """D4, D19, F3, F5, E12, E20, E21, H1: the same rows, late rows and open windows with panes and with Spark's
     state, for rows that are late in part, in a gap, after a restart, after ADVANCE WATERMARK, and when all is drained."""

@@ -10,7 +10,7 @@ import pytest
 import penstock
 from tests.engine.answers import read
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 ROWS = 5_000  # so many that workers read them, and not the process that plans the batch
 

@@ -24,7 +24,7 @@ from penstock.options import unregister_connector
 from penstock.spark.session import jvm_pid
 from tests.engine.answers import at, check_change_log, job, ms, read, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 SCRIPT = """
 CREATE STREAM trades (symbol STRING, price DOUBLE, ts TIMESTAMP, WATERMARK FOR ts AS ts);
@@ -206,6 +206,7 @@ def down(tmp_path: Path) -> Iterator[Path]:
     unregister_connector("broken")
 
 
+@pytest.mark.slow
 def test_three_retries_then_the_error(opened: Callable[..., penstock.Database], down: Path) -> None:
     """SC11: a source that fails is tried three times more, a second apart; then the error reaches whoever waits. Mended,
     the job goes on where it was."""

@@ -10,7 +10,7 @@ import penstock
 from penstock import PenstockError
 from tests.engine.answers import at, check_change_log, in_order, job, ms, read, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 def test_insert_into_topic(opened: Callable[..., penstock.Database]) -> None:

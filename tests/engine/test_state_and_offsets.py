@@ -12,7 +12,7 @@ import penstock
 from penstock import PenstockError
 from tests.engine.answers import at, ms, read
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 STREAM = "CREATE STREAM trades (symbol STRING, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH (partitions = 2)"
 VIEWS = """

@@ -11,7 +11,7 @@ import penstock
 from tests.engine.answers import at, in_order, ms, read
 from tests.engine.test_oracle import plain
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 SYMBOLS = ("AAPL", "GOOGL", "MSFT", "NVDA", None)
 

@@ -10,7 +10,7 @@ import penstock
 from penstock import PenstockError
 from tests.engine.answers import at, check_change_log, ms, read
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 HOUR = 3600
 T = 2 * HOUR  # a whole hour, so also the beginning of every shorter window

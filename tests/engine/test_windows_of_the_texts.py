@@ -13,7 +13,7 @@ import penstock
 from tests.engine.answers import at, in_order, ms
 from tests.project import ROOT
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 SEED = (ROOT / "tests" / "fixtures" / "seeds" / "000_window_functions.sql").read_text(encoding="utf-8")
 HOUR, SLIDE = 3600, 300

@@ -98,7 +98,7 @@ def chance() -> random.Random:
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_kill_9_at_any_step_leaves_the_old_or_the_new_catalog(tmp_path: Path, chance: random.Random) -> None:
     path = tmp_path / "state"
     begun, left = write(path, PLENTY)
@@ -114,7 +114,7 @@ def test_kill_9_at_any_step_leaves_the_old_or_the_new_catalog(tmp_path: Path, ch
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_kill_9_at_any_time_leaves_the_old_or_the_new_catalog(tmp_path: Path, chance: random.Random) -> None:
     path = tmp_path / "state"
     for _ in range(10):
