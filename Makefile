@@ -13,6 +13,7 @@ PYTEST_ARGS ?=
 APART := spark or chaos or soak or kafka or bench
 # A file stays with one session; files are taken in their order, so that those that take long do not come last.
 TWO_SESSIONS := -n 2 --dist loadfile --no-loadscope-reorder
+SPARK_TESTS  := tests/batch tests/cli tests/docs tests/engine tests/spark
 NEXT_SPARK := 4.3.0
 NEXT_VENV  := $(VENV)-spark43
 EVENT_TIME_TESTS := tests/spark/test_watermark_calls.py tests/engine/test_event_time.py
@@ -54,17 +55,17 @@ run: $(READY) ## half a minute of a trade stream, its windows and watermarks liv
 # First all that needs no Spark, on every core; then what needs it, in two processes with one Spark session each.
 test: $(READY) java ## the tests; sets up everything they need
 	@$(BIN)/python -m pytest -q -n auto -m "not ($(APART))" $(PYTEST_ARGS)
-	@$(BIN)/python -m pytest -q $(TWO_SESSIONS) -m "spark and not (slow or chaos or soak or kafka or bench)" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q $(TWO_SESSIONS) $(SPARK_TESTS) -m "spark and not (slow or chaos or soak or kafka or bench)" $(PYTEST_ARGS)
 
 test-slow: $(READY) java ## more of the same: examples, the demo, many jobs at once, more random queries
-	@$(BIN)/python -m pytest -q $(TWO_SESSIONS) -m "slow and not (chaos or soak or kafka or bench)" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q $(TWO_SESSIONS) $(SPARK_TESTS) -m "slow and not (chaos or soak or kafka or bench)" $(PYTEST_ARGS)
 	@PENSTOCK_ORACLE_EXAMPLES=3 $(BIN)/python -m pytest -q $(TWO_SESSIONS) tests/engine/test_oracle.py tests/engine/test_dimension_oracle.py -m "not soak" $(PYTEST_ARGS)
 
 test-chaos: $(READY) java ## kills the engine at seeded moments and at every failpoint
 	@$(BIN)/python -m pytest -q -m "chaos and not soak" $(PYTEST_ARGS)
 
 test-kafka: $(READY) java ## against a real broker, which the tests fetch and start
-	@$(BIN)/python -m pytest -q -m "kafka and not (chaos or soak)" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q tests/kafka -m "kafka and not (chaos or soak)" $(PYTEST_ARGS)
 
 test-soak: $(READY) java ## the full matrices; takes an hour or more
 	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-random} $(BIN)/python -m pytest -q -m soak $(PYTEST_ARGS)
