@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from penstock.errors import InternalError, InvalidArgument, PenstockError, ResolutionError, UnsupportedError
+from penstock.interfaces.argument_types import check_type, checks_arguments
 from penstock.interfaces.catalog_answers import catalog_answer, columns_table, explain, options_table
 from penstock.interfaces.changes import Change, Job, checked_since
 from penstock.interfaces.installation import require
@@ -53,6 +54,7 @@ def connect(path: str | Path = DEFAULT_PATH, **settings: object) -> Database:
 
     Settings are those of SET, for this connection. Use it in a `with` block, or call `close`.
     """
+    check_type("connect", "path", path, (str, os.PathLike), "a path")
     if not str(path):
         raise ResolutionError("INVALID_ARGUMENT", "the path of the database is empty", hint="name a directory")
     given = {key: option_value(value) for key, value in settings.items()}
@@ -76,6 +78,7 @@ def option_value(value: object) -> s.OptionValue:
     return s.OptionValue("text", Secret(str(value)))
 
 
+@checks_arguments
 class Database:
     """An open database. Any thread may use it."""
 

@@ -18,6 +18,8 @@ from penstock.stores.topics.partition_choice import choose_partitions
 from penstock.stores.topics.rows import rows_to_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from penstock.plan.logical import LogicalPlan
@@ -73,11 +75,24 @@ def _append_bytes(
     """Rows for a topic of bytes: encoded in its format, unless they are bytes or texts already."""
     import pyarrow as pa
 
-    if isinstance(data, list | tuple) and data and all(isinstance(item, bytes | str) for item in data):
+    if isinstance(data, list | tuple) and isinstance(next((x for x in data if x is not None), None), bytes | str):
+        _check_texts(relation, data)
         values = [item.encode() if isinstance(item, str) else item for item in data]
         rows = pa.table({"__value": pa.array(values, pa.binary())})
         return _write(engine, relation, rows, partition=partition, keys=())
     return _append(engine, relation, data, partition=partition, key=key)
+
+
+def _check_texts(relation: SourceDefinition | SinkDefinition, data: Sequence[object]) -> None:
+    for place, item in enumerate(data, start=1):
+        if not isinstance(item, bytes | str):
+            raise RuntimeFailure(
+                "INVALID_ROWS",
+                f'row {place} for "{relation.name}" is {"None" if item is None else f"of type {type(item).__name__}"}, '
+                "and others are texts or bytes",
+                hint=f"give each row as text or bytes in the format '{relation.options.format}', "
+                "or all of them as dicts of columns",
+            )
 
 
 def _encoded(
