@@ -32,7 +32,18 @@ class _Segment:
         self.first_offset = first_offset
         self.until = until
         self.data = map_file(self.path, limit)
-        self.positions = Positions(self.data, index_path(directory, first_offset))
+        self._positions = Positions(self.data, index_path(directory, first_offset))
+
+    def start_of(self, offset: int) -> int | None:
+        """Where the frame begins that holds an offset, or should."""
+        found = self._positions.at(offset)
+        if found is None or not _holds(self.data, found, offset):
+            # The index may be wrong and the frames right; where they are not, reading them will tell.
+            walked = Positions(self.data, None)
+            again = walked.at(offset)
+            if again is not None and _holds(self.data, again, offset):
+                self._positions, found = walked, again
+        return found
 
 
 class TopicReader:
@@ -177,9 +188,17 @@ class TopicReader:
             return found
 
 
+def _holds(data: memoryview, position: int, offset: int) -> bool:
+    try:
+        frame = read_header(data, position)
+    except BadFrame:
+        return False
+    return frame.first_offset <= offset < frame.next_offset
+
+
 def _frames(segment: _Segment, offset: int) -> Iterator[Frame]:
     """The frames of a segment from the one that holds an offset on, each of them checked."""
-    position = segment.positions.at(offset)
+    position = segment.start_of(offset)
     while position is not None and position < len(segment.data):
         try:
             frame = read_header(segment.data, position)

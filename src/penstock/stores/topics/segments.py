@@ -69,11 +69,11 @@ def index_bytes(frames: Iterable[Frame]) -> bytes:
 
 
 class Positions:
-    """Where the frames of a mapped segment begin: from its index, or from the frames where the index does not fit."""
+    """Where the frames of a mapped segment begin: by its index, or by the frames where that does not fit or is None."""
 
-    def __init__(self, data: memoryview, index: Path) -> None:
-        entries = _entries(index, len(data))
-        if not _fits(data, entries):
+    def __init__(self, data: memoryview, index: Path | None) -> None:
+        entries = _entries(index, len(data)) if index is not None else []
+        if index is None or not _fits(data, entries):
             entries = _walked(data)
         self._offsets = [offset for offset, _ in entries]
         self._positions = [position for _, position in entries]
