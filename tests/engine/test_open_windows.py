@@ -42,4 +42,5 @@ def test_open_windows_are_told_and_closed_ones_deleted(db: penstock.Database) ->
     assert db.sql(PENDING).rows() == [([row[1] for row in left],)]
     assert db.sql("SELECT COUNT(*), SUM(n) FROM minutes").rows() == [(MANY, 150 + MANY - 1)]
     db.drain("minutes")
+    assert db.jobs()[0].watermark == at(START + 120 + MANY * 60), "the largest time and a minute, to the millisecond"
     assert db.sql("SELECT COUNT(*), SUM(n) FROM minutes").rows() == [(MANY + 2, 150 + MANY + 1)]

@@ -21,6 +21,7 @@ from penstock.failpoints import hit
 from penstock.frozen import frozen
 from penstock.plan.pane_plan import PANE
 from penstock.runtime.event_time import Seen
+from penstock.runtime.job_spec import WATERMARK_US
 from penstock.runtime.nudges import nudge
 from penstock.runtime.rereads import LateRows, OffsetRange
 from penstock.spark.offset_log import BatchOffsets, read_offsets
@@ -163,7 +164,7 @@ class BatchCallback:
         observed = self._seen(input_rows)
         self._observe(counts, observed, logged)
         if self._spec.bounded and self._all_read(self._all_positions(logged)):
-            self._tracker.drain(self._spec.closing_us)
+            self._tracker.drain(self._spec.plan.spread_us, whole_us=WATERMARK_US)
         dead = self._dead_letters(ranges, observed, logged)
         late, partly = self._late_rows(ranges, observed, logged, before, rows)
         written = self._target.write(rows, batch_id)

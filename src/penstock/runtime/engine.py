@@ -34,7 +34,7 @@ from penstock.runtime.forgetting import forget_job, sweep
 from penstock.runtime.functions import MISSING, Functions
 from penstock.runtime.home import Home
 from penstock.runtime.job import Job
-from penstock.runtime.job_spec import JobSpec
+from penstock.runtime.job_spec import WATERMARK_US, JobSpec
 from penstock.runtime.open_state import join_buffers, open_windows
 from penstock.runtime.physical import physical_plan
 from penstock.runtime.retention import retention_of
@@ -470,7 +470,7 @@ class Engine:
             if job.state is JobState.STOPPED:
                 return
             job.move(JobState.DRAINING, "drain")
-            job.move_time(lambda tracker: tracker.drain(job.spec.closing_us))
+            job.move_time(lambda tracker: tracker.drain(job.spec.plan.spread_us, whole_us=WATERMARK_US))
             try:
                 left = max(0.001, deadline - self.clock.monotonic())
                 # A query that is stopped before Spark has noted the last batch shows the state before it.

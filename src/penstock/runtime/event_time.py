@@ -193,14 +193,18 @@ class EventTimeTracker:
             self._scans[scan].ended = True
             return self._look(self._now_us)
 
-    def drain(self, spread_us: int) -> int | None:
-        """Move the watermark to the largest time seen plus `spread_us`: every open window closes. The new watermark."""
+    def drain(self, spread_us: int, *, whole_us: int = 1) -> int | None:
+        """Move the watermark to the largest time seen plus `spread_us`: every open window closes. The new watermark.
+
+        It is rounded up to a multiple of `whole_us`, where what closes windows counts no finer and rounds down.
+        """
         with self._lock:
             largest: int | None = None
             for scan in self._scans.values():
                 largest = _latest(largest, scan.floor_us, *(each.max_us for each in scan.partitions.values()))
             if largest is not None:
-                self._watermark_us = _latest(self._watermark_us, largest + spread_us)
+                closing_us = -(-(largest + spread_us) // whole_us) * whole_us
+                self._watermark_us = _latest(self._watermark_us, closing_us)
             return self._watermark_us
 
     def _look(self, now_us: int) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from penstock.frozen import frozen
 from penstock.spark.jar_pins import jar_sets_for
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.plan.session import Session
 
 JobKind = Literal["view", "sink", "insert", "ephemeral"]
+WATERMARK_US: Final = 1_000  # Spark's watermark counts whole milliseconds, rounded down; a session may end between two
 
 
 @frozen
@@ -45,14 +46,6 @@ class JobSpec:
     def bounded(self) -> bool:
         """Whether all its input comes to an end."""
         return all(source.bounded for source in self.sources)
-
-    @property
-    def closing_us(self) -> int:
-        """How far past the largest event time every window is closed.
-
-        Spark's watermark counts whole milliseconds, rounded down; a session may end between two.
-        """
-        return self.plan.spread_us + 999
 
     @property
     def jar_sets(self) -> tuple[str, ...]:

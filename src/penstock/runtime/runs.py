@@ -156,20 +156,26 @@ def scans_of(
 
 
 def _tracker(spec: JobSpec, scans: Sequence[CheckedScan], store: ViewStore, clock: Clock) -> EventTimeTracker:
-    times = [
-        ScanTime(
-            scan.scan.id,
-            delay_us=scan.scan.event_time.delay_us,
-            idle_timeout_us=idle_timeout_us(scan.definition),
-            partitions=scan.partitions,
-        )
-        for scan in scans
-        if scan.scan.event_time is not None
-    ]
+    partitions = {scan.scan.id: scan.partitions for scan in scans}
+    kept = kept_tracker(spec, store, clock, partitions)
+    return kept if kept is not None else EventTimeTracker(_times(spec, partitions), clock.now_us())
+
+
+def kept_tracker(
+    spec: JobSpec, store: ViewStore, clock: Clock, partitions: Mapping[str, int] | None = None
+) -> EventTimeTracker | None:
+    """The event time of a job as its last batch left it; None before the first. `partitions`: those of each scan now,
+    where they are known."""
     kept = store.tracker(spec.name)
-    if kept is None:
-        return EventTimeTracker(times, clock.now_us())
-    return EventTimeTracker.from_json(kept[0], times, clock.now_us())
+    return None if kept is None else EventTimeTracker.from_json(kept[0], _times(spec, partitions or {}), clock.now_us())
+
+
+def _times(spec: JobSpec, partitions: Mapping[str, int]) -> list[ScanTime]:
+    return [
+        ScanTime(scan.id, scan.event_time.delay_us, idle_timeout_us(definition), partitions.get(scan.id, 0))
+        for scan, definition in zip(spec.plan.scans, spec.sources, strict=True)
+        if scan.event_time is not None
+    ]
 
 
 def _found_types(

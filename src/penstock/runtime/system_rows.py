@@ -9,6 +9,7 @@ from penstock.catalog.system import find_system
 from penstock.errors import InternalError, PenstockError
 from penstock.runtime.dimension_report import dimension_rows, version_rows
 from penstock.runtime.metrics import metric_rows
+from penstock.runtime.runs import kept_tracker
 from penstock.runtime.states import JobState
 from penstock.runtime.watermark_report import watermark_rows
 from penstock.stores.arrow_types import arrow_type
@@ -113,7 +114,9 @@ def _jobs(engine: Engine) -> list[dict[str, Any]]:
 def _watermarks(engine: Engine, *, with_windows: bool) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for job in engine.jobs.values():
-        if job.tracker is None:
+        # What a job has reached is kept with its batches: it is there also where the job does not run.
+        tracker = job.tracker or kept_tracker(job.spec, engine.home.views, engine.clock)
+        if tracker is None:
             continue
         pending = _window_starts(engine, job) if with_windows else ()
         found += [
@@ -126,7 +129,7 @@ def _watermarks(engine: Engine, *, with_windows: bool) -> list[dict[str, Any]]:
                 "idle": row.idle,
                 "pending_windows": list(row.pending_windows),
             }
-            for row in watermark_rows(job.name, job.tracker, pending)
+            for row in watermark_rows(job.name, tracker, pending)
         ]
     return found
 

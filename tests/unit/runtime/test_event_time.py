@@ -6,6 +6,7 @@ import pytest
 
 from penstock.errors import InternalError
 from penstock.runtime.event_time import EventTimeTracker, HeldBack, ScanTime, Seen
+from penstock.runtime.job_spec import WATERMARK_US
 
 MS = 1_000
 S = 1_000_000
@@ -215,6 +216,18 @@ def test_drain_goes_past_everything_seen_and_the_job_goes_on_with_newer_rows() -
     assert time.watermark_us == 5
     assert time.drain(60) == 160
     assert time.observe_batch({"a": Seen({0: 200, 1: 200}), "b": Seen({0: 190})}, now_us=1) == 190
+
+
+@pytest.mark.parametrize(
+    ("largest", "reached"), [(5_000_000, 65_000_000), (5_000_001, 65_001_000), (5_000_999, 65_001_000), (0, 60_000_000)]
+)
+def test_a_drained_watermark_is_whole_milliseconds_and_closes_all_the_same(largest: int, reached: int) -> None:
+    """Spark rounds a watermark down to milliseconds: the end of the last window, in them, must not be before it."""
+    time = tracker()
+    time.observe("s", {0: largest}, now_us=0)
+    assert time.drain(60_000_000, whole_us=WATERMARK_US) == reached
+    assert time.watermark_us is not None
+    assert time.watermark_us // 1000 * 1000 >= largest + 60_000_000
 
 
 def test_drain_goes_past_an_advance_too() -> None:
