@@ -241,6 +241,7 @@ CONDITIONS: dict[str, Condition] = _table(
     ("TOPIC_MISMATCH", "42P16", "an embedded topic holds other columns than the relation declares"),
     ("SOURCE_DATA_LOST", "58030", "rows that a job has not read yet are gone"),
     ("PARTITIONS_CHANGED", "55000", "a topic has new partitions, and the job starts again to read them"),
+    ("SCHEMA_CHANGED", "55000", "records came with a schema that the running job does not know, and it starts again"),
     ("FILE_NOT_FOUND", "58P01", "there is no file or directory of this name"),
     ("SINK_DAMAGED", "58030", "what a sink has written is not there any more"),
     ("PATH_NOT_ALLOWED", "42501", "a path lies outside the directories that may be used"),
@@ -248,6 +249,8 @@ CONDITIONS: dict[str, Condition] = _table(
     ("SOURCE_UNAVAILABLE", "08006", "what a source reads from cannot be reached; the job tries again"),
     ("SINK_UNAVAILABLE", "08006", "what a sink writes to cannot be reached or does not answer; the job tries again"),
     ("SINK_REFUSED", "58000", "what a sink writes to does not take the rows"),
+    ("REGISTRY_UNAVAILABLE", "08006", "a schema registry cannot be reached or does not answer; the job tries again"),
+    ("REGISTRY_REFUSED", "58000", "a schema registry does not take a schema or a request"),
     ("CONNECTOR_FAILED", "58000", "a connector of somebody else raised an error or broke its promises"),
     ("STORAGE_FULL", "53100", "there is no space left to write to"),
     # the installation, and ourselves

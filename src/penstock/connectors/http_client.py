@@ -178,26 +178,10 @@ class HttpClient:
 
     def _socket(self) -> socket.socket:
         endpoint = self._endpoint
-        found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
-        for *_, place in found:
-            if _forbidden(str(place[0])):
-                raise self._refused("is an address of the machine's own surroundings, which is never connected to")
-        # By the addresses that were looked at, so that none other can come in their place.
-        error: OSError | None = None
-        for *_, place in found:
-            try:
-                opened = socket.create_connection((str(place[0]), endpoint.port), endpoint.timeout_s)
-            except OSError as failed:
-                error = failed
-                continue
-            if not endpoint.secure:
-                return opened
-            try:
-                return ssl.create_default_context().wrap_socket(opened, server_hostname=endpoint.host)
-            except BaseException:
-                opened.close()
-                raise
-        raise error or OSError("no address")
+        try:
+            return open_socket(endpoint.host, endpoint.port, secure=endpoint.secure, timeout_s=endpoint.timeout_s)
+        except ForbiddenAddress as error:
+            raise self._refused(str(error)) from None
 
     def _refused(self, reason: str) -> RuntimeFailure:
         self._close()
@@ -212,6 +196,34 @@ class HttpClient:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+class ForbiddenAddress(Exception):
+    """A name leads to the machine's own surroundings."""
+
+
+def open_socket(host: str, port: int, *, secure: bool, timeout_s: float) -> socket.socket:
+    """A connection to a service; ForbiddenAddress where its name leads to what is never connected to."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for *_, place in found:
+        if _forbidden(str(place[0])):
+            raise ForbiddenAddress("is an address of the machine's own surroundings, which is never connected to")
+    # By the addresses that were looked at, so that none other can come in their place.
+    error: OSError | None = None
+    for *_, place in found:
+        try:
+            opened = socket.create_connection((str(place[0]), port), timeout_s)
+        except OSError as failed:
+            error = failed
+            continue
+        if not secure:
+            return opened
+        try:
+            return ssl.create_default_context().wrap_socket(opened, server_hostname=host)
+        except BaseException:
+            opened.close()
+            raise
+    raise error or OSError("no address")
 
 
 def _shut(opened: socket.socket, too_late: Event) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
     from penstock.catalog.model import ColumnDefinition, SourceDefinition
     from penstock.formats.avro_schemas import Schema
@@ -45,11 +45,15 @@ def decode_avro(
     frame: DataFrame, definition: SourceDefinition, wanted: Sequence[ColumnDefinition], outside: Outside
 ) -> DataFrame:
     """The frame with the wanted columns and `__error`."""
+    from pyspark.sql import functions as f
+
     refuse_options(definition.options.values, str(definition.name))
     schema = source_schema(definition, outside)
     fields = fields_for(definition, wanted, schema)
-    frame = frame.withColumn(_READ, read_avro(frame["__value"], schema, schema, list(fields.values())))
-    return with_columns(frame, wanted, fields, "not a record of the schema").drop(_READ)
+    frame = frame.withColumn(_READ, read_avro(f.col("__value"), schema, schema, list(fields.values())))
+    empty = f.coalesce(f.octet_length("__value"), f.lit(0)) == 0
+    why = f.when(empty, f.lit("empty record")).otherwise(f.lit("malformed avro: not a record of the schema"))
+    return with_columns(frame, wanted, {_READ: fields}, why).drop(_READ)
 
 
 def refuse_options(options: Mapping[str, object], what: str) -> None:
@@ -99,34 +103,45 @@ def read_avro(value: Column, writer: Schema, reader: Schema, fields: Sequence[st
 
 
 def with_columns(
-    frame: DataFrame, wanted: Sequence[ColumnDefinition], fields: Mapping[str, str], unreadable: str
+    frame: DataFrame, wanted: Sequence[ColumnDefinition], readings: Mapping[str, Mapping[str, str]], why: Column
 ) -> DataFrame:
-    """The frame with the wanted columns out of `__read`, and `__error`."""
+    """The frame with the wanted columns, and `__error`: `why` where a record is not whole, or the column that misfits.
+
+    A reading is a column of what was read of a record, with the field of each wanted column that it has; of several
+    readings at most one is not NULL.
+    """
     from pyspark.sql import functions as f
 
-    read: StructType = frame.schema[_READ].dataType  # type: ignore[assignment]
-    whole = f.coalesce(f.col(_READ)[END] == f.lit(END_MARK), f.lit(False))
+    marks = [f.col(reading)[END] for reading in readings]
+    whole = f.coalesce(f.coalesce(*marks) == f.lit(END_MARK), f.lit(False)) if marks else f.lit(False)
     made: dict[str, Column] = {}
-    misfits: dict[str, tuple[Column, ColumnDefinition, Column]] = {}
+    fails: dict[str, Column] = {}
+    errors: list[Column] = []
     for column in wanted:
-        type_, name = column.type or STRING, fields[column.name]
-        found, have = f.col(_READ).getField(name), read[name].dataType
-        made[column.name] = f.when(whole, fitted_value(found, have, type_)).cast(type_.spark())
-        if not fits_always(have, type_):
-            misfits[column.name] = (whole & found.isNotNull() & f.col(_quoted(column.name)).isNull(), column, found)
+        type_ = column.type or STRING
+        values: list[Column] = [f.lit(None).cast(type_.spark())]
+        for reading, fields in readings.items():
+            if column.name not in fields:
+                continue
+            found, have = f.col(reading).getField(fields[column.name]), _type_of(frame, reading, fields[column.name])
+            values.insert(0, fitted_value(found, have, type_).cast(type_.spark()))
+            if not fits_always(have, type_):
+                unfit = whole & found.isNotNull() & f.col(_quoted(column.name)).isNull()
+                fails[f"{reading}.{column.name}"] = unfit
+                errors.append(f.when(unfit, misfit(column.name, _shown(found, have), type_)))
+        made[column.name] = f.when(whole, f.coalesce(*values))
     frame = frame.withColumns(made)
-    if frame.isStreaming:
-        bad = ~whole
-        for fails, _, _ in misfits.values():
-            bad = bad | fails
-        return frame.withColumn("__error", f.when(bad, f.lit("bad record")))
-    errors = [
-        f.when(fails, misfit(column.name, _shown(found, read, fields[column.name]), column.type or STRING))
-        for fails, column, found in misfits.values()
-    ]
-    empty = f.coalesce(f.octet_length("__value"), f.lit(0)) == 0
-    error = f.when(~whole & empty, f.lit("empty record")).when(~whole, f.lit(f"malformed avro: {unreadable}"))
-    return frame.withColumn("__error", error.otherwise(first_error(errors)))
+    if not frame.isStreaming:
+        return frame.withColumn("__error", f.when(~whole, why).otherwise(first_error(errors)))
+    bad = ~whole
+    for unfit in fails.values():
+        bad = bad | unfit
+    return frame.withColumn("__error", f.when(bad, f.lit("bad record")))
+
+
+def _type_of(frame: DataFrame, reading: str, field: str) -> DataType:
+    read = frame.schema[reading].dataType
+    return read[field].dataType  # type: ignore[index, no-any-return]
 
 
 def sink_schema(rows: pa.Schema, options: Mapping[str, object], outside: Outside) -> Schema:
@@ -166,11 +181,10 @@ def _default(field: Mapping[str, object]) -> object:
     )
 
 
-def _shown(found: Column, read: StructType, name: str) -> Column:
+def _shown(found: Column, have: DataType) -> Column:
     from pyspark.sql import functions as f
     from pyspark.sql import types as t
 
-    have = read[name].dataType
     if isinstance(have, t.StructType | t.ArrayType | t.MapType):
         return f.to_json(found)
     return f.hex(found) if isinstance(have, t.BinaryType) else found.cast("string")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotYetError
+from penstock.formats.avro_confluent import decode_confluent
 from penstock.formats.avro_records import decode_avro
 from penstock.formats.csv_records import decode_csv
 from penstock.formats.json_records import decode_json
 from penstock.formats.outside import Outside
 from penstock.formats.raw_records import decode_raw
+from penstock.formats.registry import uses_registry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,6 +34,8 @@ def decode(
     named = {column.name: column for column in definition.columns}
     wanted = [named[name] for name in columns]
     format_name = definition.options.format
+    if uses_registry(format_name, definition.options.values):
+        return decode_confluent(frame, definition, wanted, outside or Outside())
     if format_name == "json":
         decoded = decode_json(frame, definition, wanted)
     elif format_name == "csv":

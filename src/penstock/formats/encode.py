@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import NotYetError, RuntimeFailure
 from penstock.formats.avro_bytes import avro_rows
-from penstock.formats.avro_records import sink_schema
+from penstock.formats.avro_confluent import sink_writing
 from penstock.formats.outside import Outside
 
 if TYPE_CHECKING:
@@ -38,8 +38,9 @@ def encode_rows(
         records = _csv(table, options)
     elif format_name == "raw":
         records = _raw(table, options)
-    elif format_name == "avro":
-        records = avro_rows(table, sink_schema(table.schema, options, outside or Outside()), "the sink")
+    elif format_name in ("avro", "avro-confluent"):
+        schema, front = sink_writing(table.schema, format_name, options, outside or Outside())
+        records = [front + record for record in avro_rows(table, schema, "the sink")]
     else:
         raise NotYetError(
             "QUERY_NOT_YET", f"records in format {format_name} are not written yet", hint="use json, csv, avro or raw"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import NotYetError, RuntimeFailure
-from penstock.formats.avro_records import avro_record, sink_schema
+from penstock.formats.avro_confluent import sink_writing
+from penstock.formats.avro_records import avro_record
 from penstock.formats.outside import Outside
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ def encode_frame(
         record = _csv(written, options)
     elif format_name == "raw":
         record = _raw(written, options)
-    elif format_name == "avro":
+    elif format_name in ("avro", "avro-confluent"):
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        record = avro_record(
-            written, sink_schema(to_arrow_schema(written.schema, timezone="UTC"), options, outside or Outside())
-        )
+        rows = to_arrow_schema(written.schema, timezone="UTC")
+        schema, front = sink_writing(rows, format_name, options, outside or Outside())
+        record = f.concat(f.lit(front), avro_record(written, schema))
     else:
         raise NotYetError(
             "QUERY_NOT_YET", f"records in format {format_name} are not written yet", hint="use json, csv, avro or raw"

@@ -1,10 +1,10 @@
-"""What a format may reach beside its records: files with schemas, and the values behind references in options."""
+"""What a format may reach beside its records: files with schemas, schema registries, the values behind references."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from penstock.errors import OptionError, RuntimeFailure
@@ -12,6 +12,9 @@ from penstock.frozen import frozen
 from penstock.options.values import Deferred
 from penstock.secrets import Secret
 from penstock.stores.files.listing import within
+
+if TYPE_CHECKING:
+    from penstock.formats.registry import Registry
 
 _LARGEST: Final = 1 << 20  # bytes of a schema
 
@@ -24,10 +27,12 @@ def _plain(value: object) -> object:
 
 @frozen
 class Outside:
-    """Where files may lie (None: anywhere), and how an option's value is read that has references in it."""
+    """Where files may lie (None: anywhere), how an option's value is read that has references in it, and how the schema
+    registry is reached that options name."""
 
     roots: tuple[str, ...] | None = None
     reveal: Callable[[object], object] = _plain
+    registry: Callable[[Mapping[str, object]], Registry] | None = None
 
     def text(self, options: Mapping[str, object], key: str) -> str | None:
         """The value of an option, its references read."""

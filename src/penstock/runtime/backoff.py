@@ -59,7 +59,12 @@ class Backoff:
 
 # Conditions of ours that stand for something else, which then decides.
 _WRAPPERS: Final = frozenset({"SPARK_FAILED", "JOB_FAILED"})
-_PASSING_CONDITIONS: Final = frozenset({"STORAGE_FULL", "SINK_UNAVAILABLE", "SOURCE_UNAVAILABLE", "PARTITIONS_CHANGED"})
+_PASSING_CONDITIONS: Final = frozenset(
+    {
+        "STORAGE_FULL", "SINK_UNAVAILABLE", "SOURCE_UNAVAILABLE", "PARTITIONS_CHANGED", "REGISTRY_UNAVAILABLE",
+        "SCHEMA_CHANGED",
+    }
+)  # fmt: skip
 _PASSING_ERRNO: Final = frozenset(
     {
         errno.EAGAIN, errno.EBUSY, errno.EDQUOT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.EINTR, errno.EMFILE,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from penstock.errors import RuntimeFailure
 from penstock.frozen import frozen
 from penstock.plan.late_plan import late_sql
 
@@ -61,6 +62,12 @@ class Rereads:
             if count == 0 or span.end is None or any(other.judges(scan) for other in self._scans[:place]):
                 continue
             rows = scan.bad_again(self._spark, span.start, span.end, batch_time_ms).toArrow()
+            if scan.schemas_come and rows.num_rows < count:
+                raise RuntimeFailure(
+                    "SCHEMA_CHANGED",
+                    f'records of stream "{scan.scan.relation}" have a schema that came after the job had started',
+                    hint="the job starts again by itself and knows the schema then",
+                )
             stream = pa.array([scan.scan.relation] * rows.num_rows, pa.string())
             at = pa.array([batch_time_ms * 1000] * rows.num_rows, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
             found.append(rows.add_column(0, "stream", stream).append_column("recorded_at", at))

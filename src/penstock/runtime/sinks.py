@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.connectors.registry import sink_of
-from penstock.connectors.secret_values import revealed
 from penstock.connectors.sink import OPERATION, CheckedSink, SinkContext
 from penstock.errors import InternalError
-from penstock.formats import Outside, encode_frame, encode_rows
+from penstock.formats import encode_frame, encode_rows
 from penstock.runtime.targets import SinkTarget
+from penstock.spark.format_outside import outside_for
 from penstock.stores.topics.rows import rows_to_table
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.catalog.model import ColumnDefinition, SinkDefinition
+    from penstock.formats import Outside
     from penstock.runtime.home import Home
     from penstock.runtime.job_spec import JobSpec
     from penstock.types import SqlType
@@ -66,7 +67,7 @@ def _context(definition: SinkDefinition, home: Home, job: str, producer: str) ->
 
 def outside_of(home: Home) -> Outside:
     """What the formats of a state directory may reach."""
-    return Outside(home.roots, lambda value: revealed(value, home.path))
+    return outside_for(home.path, home.roots)
 
 
 def _encoder(definition: SinkDefinition, home: Home) -> Callable[[pa.Table], pa.Array] | None:

@@ -18,12 +18,13 @@ from sqlglot import exp
 
 from penstock.connectors.metadata_columns import with_metadata
 from penstock.connectors.registry import source_of
-from penstock.connectors.secret_values import revealed
 from penstock.connectors.source import ScanRequest
-from penstock.formats import Outside, decode
+from penstock.formats import decode
+from penstock.formats.registry import uses_registry
 from penstock.frozen import frozen
 from penstock.plan.computed import bind_computed
 from penstock.plan.spark_text import spark_sql
+from penstock.spark.format_outside import outside_for
 from penstock.spark.watermark_calls import own_watermark
 
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ class CheckedScan:
     def tracked(self) -> bool:
         """Whether the largest event times are looked at."""
         return self.scan.event_time is not None
+
+    @property
+    def schemas_come(self) -> bool:
+        """Whether records may come with a schema that nobody knew when the stream began."""
+        return uses_registry(self.definition.options.format, self.definition.options.values)
 
     @property
     def checked(self) -> bool:
@@ -160,8 +166,7 @@ class CheckedScan:
         wanted = needed_columns(self.definition, {*names, *self._needed_for_checks()})
         if not self._typed:
             physical = tuple(entry.name for entry in self.definition.columns if entry.physical and entry.name in wanted)
-            state_path = self.request.state_path
-            outside = Outside(self.request.roots, lambda value: revealed(value, state_path))
+            outside = outside_for(self.request.state_path, self.request.roots)
             frame = decode(frame, self.definition, physical, outside)
         frame = with_metadata(frame, self.definition, tuple(wanted))
         for entry in self.definition.columns:
@@ -230,7 +235,7 @@ class CheckedScan:
     # what makes a row bad
 
     def _checks_apply(self) -> tuple[str, ...]:
-        strict = self.policy != "null"
+        strict = self.policy != "null" or self.schemas_come
         found = ["malformed"] if not self._typed and strict else []
         if any(True for _ in self._not_null()):
             found.append("not_null")

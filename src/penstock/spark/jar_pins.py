@@ -173,7 +173,7 @@ def jar_sets_for(connector: str, format_name: str | None) -> tuple[str, ...]:
     (('kafka',), ())
     """
     needed = ("kafka",) if connector in ("kafka", "upsert-kafka") else ()
-    return (*needed, "avro") if format_name == "avro" else needed
+    return (*needed, "avro") if format_name in ("avro", "avro-confluent") else needed
 
 
 def jar_set(name: str) -> JarSet:

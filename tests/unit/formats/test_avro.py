@@ -12,7 +12,9 @@ import pytest
 
 from penstock.errors import PenstockError
 from penstock.formats import Outside, encode_rows
+from penstock.formats.avro_confluent import known_schemas, reader_for
 from penstock.formats.avro_schemas import END, columns_of, given_schema, marked, narrowed, read_schema, schema_of
+from penstock.formats.registry import subject_to_write, subjects_of, uses_registry
 from penstock.types import INT, STRING, SqlType
 from tests.unit.catalog.defining import source_of
 
@@ -178,3 +180,75 @@ def test_topics_and_kafka_take_avro() -> None:
     for connector in ("connector = 'topic'", "connector = 'kafka', topic = 't'"):
         made = source_of(f"CREATE STREAM s (a INT) WITH ({connector}, format = 'avro', 'avro.schema' = '{schema}')")
         assert (made.options.format, made.options.available) == ("avro", True)
+
+
+class Memory:
+    """A registry in memory, of the interface that formats know."""
+
+    def __init__(self, subjects: dict[str, list[tuple[int, str]]]) -> None:
+        self.subjects = subjects
+        self.known: list[int] = []
+
+    def by_id(self, number: int) -> str | None:
+        return next((text for versions in self.subjects.values() for one, text in versions if one == number), None)
+
+    def versions(self, subject: str) -> list[tuple[int, str]]:
+        return self.subjects.get(subject, [])
+
+    def register(self, subject: str, text: str) -> int:
+        self.subjects.setdefault(subject, []).append((77, text))
+        return 77
+
+    def learned(self, scope: str) -> list[int]:
+        return self.known
+
+    def learn(self, scope: str, number: int) -> None:
+        self.known.append(number)
+
+
+CONFLUENT = "connector = 'kafka', topic = 't', format = 'avro-confluent', 'schema_registry.url' = 'http://127.0.0.1'"
+
+
+def test_rows_get_the_number_of_their_schema() -> None:
+    """SC20: magic 0, the number in four bytes, then the record."""
+    import pyarrow as pa
+
+    schema = record(field("l", "long"), field("d", "double"), field("s", "string"))
+    registry = Memory({"t-value": [(12345, schema)]})
+    outside = Outside(registry=lambda _: registry)
+    options: dict[str, object] = {"topic": ("t",), "avro.schema_id": 12345}
+    rows = pa.table({"l": [-1], "d": [1.0], "s": ["x"]})
+    (found,) = encode_rows(rows, "avro-confluent", options, outside).to_pylist()
+    assert found == bytes.fromhex("0000003039") + b"\x01" + bytes.fromhex("000000000000f03f") + b"\x02x"
+    (found,) = encode_rows(rows, "avro-confluent", {"topic": "t", "avro.schema": schema}, outside).to_pylist()
+    assert found[:5] == bytes.fromhex("000000004d")
+    assert json.loads(registry.subjects["t-value"][1][1]) == json.loads(schema)
+    with pytest.raises(PenstockError, match="no schema 5"):
+        encode_rows(rows, "avro-confluent", {"avro.schema_id": 5}, outside)
+
+
+def test_what_is_known_of_the_schemas_of_a_topic() -> None:
+    old = record(field("a", "int"), field("gone", "string"))
+    new = record(field("a", "int"), field("more", "int", default=7), field("bare", "string"))
+    registry = Memory({"t-value": [(1, old), (2, '"int"'), (3, new)], "other": [(9, old)]})
+    registry.known = [9, 10]
+    known = known_schemas(source_of(f"CREATE STREAM s (a INT) WITH ({CONFLUENT})"), registry, Outside())
+    assert sorted(known.schemas) == [1, 3, 9]
+    assert known.unusable == {2: "schema 2 is not of a record"}
+    assert known.newest == json.loads(new)
+    reader, fields = reader_for(json.loads(old), known.newest, ["A", "more", "bare", "gone"])
+    assert fields == {"A": "a", "more": "more", "gone": "gone"}  # what has no default stays NULL
+    assert [one["name"] for one in reader["fields"]] == ["a", "gone", "more"]
+
+
+def test_who_uses_a_registry_and_which_subjects() -> None:
+    assert uses_registry("avro-confluent", {})
+    assert uses_registry("avro", {"schema_registry.url": "x"})
+    assert uses_registry("avro", {"avro.confluent_schema_registry": True})
+    assert not uses_registry("avro", {})
+    assert not uses_registry("json", {"schema_registry.url": "x"})
+    assert subjects_of({"topic": "t", "schema_registry.naming": "record"}) == ()
+    assert subject_to_write({"topic": "t", "schema_registry.naming": "record"}, "a.B") == "a.B"
+    assert subject_to_write({"topic": "t", "value.subject": "s"}, "a.B") == "s"
+    with pytest.raises(PenstockError):
+        subject_to_write({}, "a.B")

@@ -23,7 +23,7 @@ def clause(envelope: str, encode: str | None, key_encode: str | None = None, **w
         ("json", "json", "append"),
         ("JSON", "json", "append"),
         ("raw_string", "raw", "append"),
-        ("avro-confluent", "avro", "append"),
+        ("avro-confluent", "avro-confluent", "append"),
         ("debezium-json", "debezium-json", "retract"),
         ("debezium_json", "debezium-json", "retract"),
         ("debezium", "debezium-json", "retract"),

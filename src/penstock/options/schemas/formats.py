@@ -240,6 +240,7 @@ RAW: Final = FormatSpec(
     ),
     aliases=("raw_string", "raw_bytes", "bytes", "text"),
 )
+_NOT_CONFLUENT: Final = ("avro.confluent_schema_registry", "avro.raw_datums", "avro.codec")
 AVRO: Final = FormatSpec(
     name="avro",
     available=True,
@@ -274,7 +275,12 @@ AVRO: Final = FormatSpec(
             roles=BOTH,
         ),
     ),
-    aliases=("avro-confluent",),
+)
+AVRO_CONFLUENT: Final = FormatSpec(
+    name="avro-confluent",
+    available=True,
+    summary="Avro records with the number of their schema before them, which a schema registry keeps",
+    options=tuple(option for option in AVRO.options if option.key not in _NOT_CONFLUENT),
 )
 PROTOBUF: Final = FormatSpec(
     name="protobuf",
@@ -346,4 +352,4 @@ DEBEZIUM_JSON: Final = FormatSpec(
     changes="retract",
 )
 
-FORMATS: Final = (JSON, CSV, RAW, AVRO, PROTOBUF, PARQUET, DEBEZIUM_JSON)
+FORMATS: Final = (JSON, CSV, RAW, AVRO, AVRO_CONFLUENT, PROTOBUF, PARQUET, DEBEZIUM_JSON)
