@@ -15,6 +15,7 @@ from penstock.catalog.column_options import check_column_options, check_partitio
 from penstock.catalog.columns import define_columns, find_column, option_span, unknown_column
 from penstock.catalog.define_function import define_function
 from penstock.catalog.define_secret import define_secret
+from penstock.catalog.envelopes import as_envelopes
 from penstock.catalog.event_time import choose_event_time
 from penstock.catalog.fixed_schemas import check_fixed, fixed_columns, fixed_event_time
 from penstock.catalog.model import (
@@ -83,6 +84,7 @@ def define_source(statement: CreateRelation, surroundings: Surroundings = _NONE)
     needs, secrets = _secrets(statement, found, surroundings)
     sink = options.role == "sink"
     columns = _columns(statement, options, sink=sink)
+    options = options if sink else as_envelopes(options, columns)
     check_column_options(options, columns)
     check_partitions(statement, options)
     shared = _Shared(

@@ -8,6 +8,7 @@ from penstock.errors import NotYetError
 from penstock.formats.avro_confluent import decode_confluent
 from penstock.formats.avro_records import decode_avro
 from penstock.formats.csv_records import decode_csv
+from penstock.formats.debezium_records import decode_debezium
 from penstock.formats.json_records import decode_json
 from penstock.formats.outside import Outside
 from penstock.formats.raw_records import decode_raw
@@ -38,6 +39,8 @@ def decode(
         return decode_confluent(frame, definition, wanted, outside or Outside())
     if format_name == "json":
         decoded = decode_json(frame, definition, wanted)
+    elif format_name == "debezium-json":
+        decoded = decode_debezium(frame, definition, wanted)
     elif format_name == "csv":
         decoded = decode_csv(frame, definition, wanted)
     elif format_name == "raw":
@@ -48,7 +51,7 @@ def decode(
         raise NotYetError(
             "QUERY_NOT_YET",
             f"format {format_name} of {definition.name} is not read yet",
-            hint="use json, csv, avro or raw",
+            hint="use json, csv, avro, debezium-json or raw",
         )
     if definition.options.values.get("bad_data") == "null":
         return decoded.withColumn("__error", f.lit(None).cast("string"))

@@ -43,8 +43,18 @@ _GOOD: Final = "__good"
 _PREFIX: Final = 5  # a zero byte and the schema's number, before records that a schema registry knows
 
 
-def decode_json(frame: DataFrame, definition: SourceDefinition, wanted: Sequence[ColumnDefinition]) -> DataFrame:
-    """The frame with the wanted columns and `__error`."""
+def decode_json(
+    frame: DataFrame,
+    definition: SourceDefinition,
+    wanted: Sequence[ColumnDefinition],
+    *,
+    family: str = "json",
+    inside: str | None = None,
+) -> DataFrame:
+    """The frame with the wanted columns and `__error`.
+
+    `family` is what the names of the options begin with, `inside` the member that holds the record proper.
+    """
     from pyspark.sql import functions as f
 
     options = definition.options.values
@@ -58,7 +68,7 @@ def decode_json(frame: DataFrame, definition: SourceDefinition, wanted: Sequence
         columns = {column.name: f.when(valid, text) for column in wanted}
         error = f.when(empty, f.lit("empty record")).when(~valid, f.lit("not valid UTF-8"))
         return frame.withColumns({**columns, "__error": error})
-    record = _Record(text, "payload" if options.get("json.include_schema") is True else None)
+    record = _Record(text, "payload" if options.get("json.include_schema") is True else inside)
     types = {column.name: column.type or STRING for column in wanted}
     # Each step is a column of its own, so that no expression is written out, planned and worked out twice. The marked
     # text is used twice, which keeps Spark from working it out inside `from_json`, where no code is generated for it.
@@ -75,7 +85,7 @@ def decode_json(frame: DataFrame, definition: SourceDefinition, wanted: Sequence
     for name, way in ways.items():
         if way.can_fail:
             good = good & (record.field(_READ, name).isNull() | f.col(_name(name)).isNotNull())
-    missing_is_bad = options.get("json.fail_on_missing_field") is True
+    missing_is_bad = options.get(f"{family}.fail_on_missing_field") is True
     if missing_is_bad:
         good = good & record.has_all(types)
     good = f.coalesce(good, f.lit(False))

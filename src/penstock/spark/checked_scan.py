@@ -38,7 +38,8 @@ BAD = "__bad"
 _SEEN = "__seen"  # the event time of a row that counts for the watermark, in microseconds
 SOURCE_ROW = "__source"
 DEFAULT_DRIFT = timedelta(days=1)
-_TEXTS = frozenset({"json", "csv", "raw"})  # formats whose records people can read
+_JSON = frozenset({"json", "debezium-json"})
+_TEXTS = _JSON | {"csv", "raw"}  # formats whose records people can read
 
 
 @frozen
@@ -287,7 +288,7 @@ class CheckedScan:
 
         if not self._typed and self.definition.options.format in _TEXTS:
             value = f.col("__value").cast("string")
-            return value if self.definition.options.format == "json" else f.to_json(f.struct(value.alias("value")))
+            return value if self.definition.options.format in _JSON else f.to_json(f.struct(value.alias("value")))
         present = set(frame.columns)
         names = [entry.name for entry in self.definition.columns if entry.name in present]
         return f.to_json(f.struct(*[_quoted(name) for name in names]), {"ignoreNullFields": "false"})

@@ -343,6 +343,7 @@ PARQUET: Final = FormatSpec(
 )
 DEBEZIUM_JSON: Final = FormatSpec(
     name="debezium-json",
+    available=True,
     summary="changes of a database as Debezium writes them: operation, row before, row after",
     options=(
         *_json("debezium-json"),
