@@ -11,6 +11,7 @@ from penstock.formats.csv_records import decode_csv
 from penstock.formats.debezium_records import decode_debezium
 from penstock.formats.json_records import decode_json
 from penstock.formats.outside import Outside
+from penstock.formats.protobuf_records import decode_protobuf
 from penstock.formats.raw_records import decode_raw
 from penstock.formats.registry import uses_registry
 
@@ -41,6 +42,8 @@ def decode(
         decoded = decode_json(frame, definition, wanted)
     elif format_name == "debezium-json":
         decoded = decode_debezium(frame, definition, wanted)
+    elif format_name == "protobuf":
+        decoded = decode_protobuf(frame, definition, wanted, outside or Outside())
     elif format_name == "csv":
         decoded = decode_csv(frame, definition, wanted)
     elif format_name == "raw":
@@ -51,7 +54,7 @@ def decode(
         raise NotYetError(
             "QUERY_NOT_YET",
             f"format {format_name} of {definition.name} is not read yet",
-            hint="use json, csv, avro, debezium-json or raw",
+            hint="use json, csv, avro, protobuf, debezium-json or raw",
         )
     if definition.options.values.get("bad_data") == "null":
         return decoded.withColumn("__error", f.lit(None).cast("string"))

@@ -19,6 +19,7 @@ from penstock.errors import NotYetError, RuntimeFailure
 from penstock.formats.avro_bytes import avro_rows
 from penstock.formats.avro_confluent import sink_writing
 from penstock.formats.outside import Outside
+from penstock.formats.protobuf_records import protobuf_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,12 +39,16 @@ def encode_rows(
         records = _csv(table, options)
     elif format_name == "raw":
         records = _raw(table, options)
+    elif format_name == "protobuf":
+        records = protobuf_rows(table, options, outside or Outside())
     elif format_name in ("avro", "avro-confluent"):
         schema, front = sink_writing(table.schema, format_name, options, outside or Outside())
         records = [front + record for record in avro_rows(table, schema, "the sink")]
     else:
         raise NotYetError(
-            "QUERY_NOT_YET", f"records in format {format_name} are not written yet", hint="use json, csv, avro or raw"
+            "QUERY_NOT_YET",
+            f"records in format {format_name} are not written yet",
+            hint="use json, csv, avro, protobuf or raw",
         )
     return pa.array(list(records), pa.binary())
 

@@ -11,6 +11,7 @@ from penstock.errors import NotYetError, RuntimeFailure
 from penstock.formats.avro_confluent import sink_writing
 from penstock.formats.avro_records import avro_record
 from penstock.formats.outside import Outside
+from penstock.formats.protobuf_records import protobuf_record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,6 +43,8 @@ def encode_frame(
         record = _csv(written, options)
     elif format_name == "raw":
         record = _raw(written, options)
+    elif format_name == "protobuf":
+        record = protobuf_record(written, options, outside or Outside())
     elif format_name in ("avro", "avro-confluent"):
         from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -50,7 +53,9 @@ def encode_frame(
         record = f.concat(f.lit(front), avro_record(written, schema))
     else:
         raise NotYetError(
-            "QUERY_NOT_YET", f"records in format {format_name} are not written yet", hint="use json, csv, avro or raw"
+            "QUERY_NOT_YET",
+            f"records in format {format_name} are not written yet",
+            hint="use json, csv, avro, protobuf or raw",
         )
     return frame.withColumn(_RECORD, f.coalesce(record, f.lit("")).cast("binary"))
 

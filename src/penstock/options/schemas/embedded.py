@@ -43,7 +43,7 @@ TOPIC: Final = ConnectorSpec(
         BAD_DATA,
         PRIMARY_KEY,
     ),
-    formats=("json", "csv", "avro", "debezium-json", "raw"),
+    formats=("json", "csv", "avro", "protobuf", "debezium-json", "raw"),
 )
 
 MEMORY: Final = ConnectorSpec(

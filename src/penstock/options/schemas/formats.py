@@ -284,6 +284,7 @@ AVRO_CONFLUENT: Final = FormatSpec(
 )
 PROTOBUF: Final = FormatSpec(
     name="protobuf",
+    available=True,
     summary="Protocol Buffers messages",
     options=(
         *_REGISTRY,
