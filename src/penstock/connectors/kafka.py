@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.kafka_access import access_of
 from penstock.connectors.kafka_cluster import KafkaCluster, Partition
+from penstock.connectors.kafka_keys import check_keys
 from penstock.connectors.kafka_notes import KafkaNotes, load_notes, save_notes
 from penstock.connectors.kafka_offsets import KafkaOffset, folded_offset, nested, read_kafka_offset
 from penstock.connectors.metadata_columns import hidden_columns
@@ -64,13 +65,7 @@ class KafkaSource:
         return False
 
     def check(self, definition: SourceDefinition, state_path: Path) -> None:
-        for key in ("key.fields", "key.format"):
-            if key in definition.options.given:
-                raise OptionError(
-                    "INVALID_OPTION",
-                    f"option {key} of {definition.name} is not read yet",
-                    hint="declare a column METADATA FROM 'key' and compute what you need of it",
-                )
+        check_keys(definition)
 
     # frames
 

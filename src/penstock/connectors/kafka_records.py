@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.connectors.kafka_keys import check_keys, key_columns
 from penstock.errors import OptionError
 
 if TYPE_CHECKING:
@@ -22,26 +23,11 @@ def check_record_options(definition: SinkDefinition) -> None:
     options = definition.options
     if options.values.get("partitioner") not in (None, "default"):
         raise _not_yet(definition, "partitioner", "leave it out: records with the same key go to the same partition")
-    keys = key_columns(definition)
-    key_format = options.values.get("key.format")
-    if key_format not in (None, "raw", "json"):
-        raise _not_yet(definition, "key.format", "keys are written as text, or as JSON")
-    if _json_key(definition) and options.format != "json":
-        raise _not_yet(definition, "key.fields", "a key of several columns, or in JSON, needs format = 'json'")
+    check_keys(definition)
     known = {column.name.casefold() for column in definition.columns}
-    for key in (*keys, *filter(None, [timestamp_column(definition)])):
-        if known and key.casefold() not in known:
-            raise OptionError("INVALID_OPTION", f"sink {definition.name} has no column {key}")
-
-
-def key_columns(definition: SinkDefinition) -> tuple[str, ...]:
-    """The columns that the key of a record is made of."""
-    values = definition.options.values
-    found = values.get("key.fields")
-    if isinstance(found, tuple) and found:
-        return tuple(str(name) for name in found)
-    single = values.get("key_field")
-    return () if single is None else (str(single),)
+    dated = timestamp_column(definition)
+    if known and dated is not None and dated.casefold() not in known:
+        raise OptionError("INVALID_OPTION", f"sink {definition.name} has no column {dated}")
 
 
 def timestamp_column(definition: SinkDefinition) -> str | None:
@@ -57,18 +43,22 @@ def record_frame(frame: DataFrame, context: SinkContext) -> DataFrame:
     definition = context.definition
     assert context.encode_frame is not None, "a sink with a format is given its encoder"
     encoded = context.encode_frame(frame, _value_columns(definition, frame.columns))
-    columns: list[Column] = [f.col("__record").alias("value")]
+    made: dict[str, Column] = {"__written_value": f.col("__record")}
     key, headers, keys = _metadata(definition, "key"), _metadata(definition, "headers"), key_columns(definition)
     if key is not None:
-        columns.append(f.col(_quoted(key)).cast("binary").alias("key"))
-    elif keys:
-        parts = [_quoted(_found(name, frame.columns)) for name in keys]
-        as_json = f.to_json(f.struct(*parts), {"ignoreNullFields": "false"})
-        made = as_json if _json_key(definition) else f.col(parts[0])
-        columns.append((made if _is_binary(frame, keys) else made.cast("string")).cast("binary").alias("key"))
+        made["__written_key"] = f.col(_quoted(key)).cast("binary")
+    elif keys and _plain_key(definition):
+        plain = f.col(_quoted(_found(keys[0], frame.columns)))
+        made["__written_key"] = (plain if _is_binary(frame, keys) else plain.cast("string")).cast("binary")
     if headers is not None:
-        columns.append(f.col(_quoted(headers)).cast(_HEADERS).alias("headers"))
-    return encoded.select(*columns)
+        made["__written_headers"] = f.col(_quoted(headers)).cast(_HEADERS)
+    encoded = encoded.withColumns(made)
+    if key is None and keys and not _plain_key(definition):
+        assert context.encode_key_frame is not None, "a sink with keys is given their encoder"
+        encoded = context.encode_key_frame(encoded, [_found(name, frame.columns) for name in keys])
+        encoded = encoded.withColumnRenamed("__record", "__written_key")
+    written = [name for name in encoded.columns if name.startswith("__written_")]
+    return encoded.select(*[f.col(name).alias(name.removeprefix("__written_")) for name in written])
 
 
 def records(rows: pa.Table, context: SinkContext) -> Iterator[dict[str, Any]]:
@@ -85,11 +75,12 @@ def records(rows: pa.Table, context: SinkContext) -> Iterator[dict[str, Any]]:
         columns["key"] = rows.column(key).to_pylist()
     elif keys:
         parts = [_found(name, names) for name in keys]
-        if _json_key(definition):
-            columns["key"] = context.encode(rows.select(parts)).to_pylist()
-        else:
+        if _plain_key(definition):
             made = rows.column(parts[0])
             columns["key"] = (made if pa.types.is_binary(made.type) else made.cast(pa.string())).to_pylist()
+        else:
+            assert context.encode_key is not None, "a sink with keys is given their encoder"
+            columns["key"] = context.encode_key(rows.select(parts)).to_pylist()
     if headers is not None:
         columns["headers"] = [_header_list(each) for each in rows.column(headers).to_pylist()]
     dated = timestamp_column(definition)
@@ -126,8 +117,9 @@ def _metadata(definition: SinkDefinition, key: str) -> str | None:
     return None
 
 
-def _json_key(definition: SinkDefinition) -> bool:
-    return definition.options.values.get("key.format") == "json" or len(key_columns(definition)) > 1
+def _plain_key(definition: SinkDefinition) -> bool:
+    """Whether the key is the text of one column."""
+    return definition.options.values.get("key.format") in (None, "raw") and len(key_columns(definition)) == 1
 
 
 def _is_binary(frame: DataFrame, keys: Sequence[str]) -> bool:

@@ -37,6 +37,8 @@ def hidden_columns(definition: SourceDefinition) -> tuple[str, ...]:
         needed.add("__headers")
     if definition.options.format == "raw":
         needed |= set(_RAW)
+    if _outside(definition) and definition.options.values.get("key.fields") is not None:
+        needed.add("__key")
     if _outside(definition):
         needed |= {_BROKER[column.metadata] for column in definition.columns if column.metadata in _BROKER}
     known = (*_HIDDEN.values(), *_BROKER.values())

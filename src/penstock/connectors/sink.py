@@ -26,6 +26,7 @@ class SinkContext:
     producer: what a topic knows the job's batches by; another one when the job is created anew and counts from 0 again.
     encode: rows to one record of bytes each, in the format of the sink; None where it has none.
     encode_frame: the same inside Spark, as a further column `__record`, of all columns or of those named after it.
+    encode_key, encode_key_frame: the same for the key of a record, in the format of keys.
     output: where a console prints; the process's own output where none is given.
     state_path: the state directory, by which secrets are found.
     roots: where files may lie; None: anywhere.
@@ -37,6 +38,8 @@ class SinkContext:
     topics: TopicStore
     encode: Callable[[pa.Table], pa.Array] | None = None
     encode_frame: Callable[..., DataFrame] | None = None
+    encode_key: Callable[[pa.Table], pa.Array] | None = None
+    encode_key_frame: Callable[..., DataFrame] | None = None
     output: TextIO | None = None
     state_path: Path = Path()
     roots: tuple[str, ...] | None = None

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from penstock.errors import OptionError
 
 MAGIC: Final = b"\x00"
+SIDE: Final = "record_side"  # where options say whether they are those of keys
 HEAD: Final = 5  # the magic byte and the number of the schema
 
 
@@ -53,12 +54,12 @@ def subjects_of(options: Mapping[str, object]) -> tuple[str, ...]:
     >>> subjects_of({"topic": ("a", "b")}), subjects_of({"topic": "a", "schema_registry.subject": "s"})
     (('a-value', 'b-value'), ('s',))
     """
-    named = options.get("schema_registry.subject") or options.get("value.subject")
+    named = options.get("schema_registry.subject") or options.get(f"{options.get(SIDE, 'value')}.subject")
     if named is not None:
         return (str(named),)
     if options.get("schema_registry.naming", "topic") != "topic":
         return ()
-    return tuple(f"{topic}-value" for topic in _topics(options))
+    return tuple(f"{topic}-{options.get(SIDE, 'value')}" for topic in _topics(options))
 
 
 def subject_to_write(options: Mapping[str, object], record: str) -> str:
@@ -74,7 +75,7 @@ def subject_to_write(options: Mapping[str, object], record: str) -> str:
     if naming == "record":
         return record
     for topic in _topics(options):
-        return f"{topic}-{record}" if naming == "topic_record" else f"{topic}-value"
+        return f"{topic}-{record}"
     raise OptionError(
         "MISSING_OPTION", "the subject of the schema registry is not known", hint="add schema_registry.subject = '…'"
     )

@@ -19,6 +19,7 @@ REQUIRED: Final = {
     "duckdb": "duckdb>=2.0,<2.1",
     "numpy": "numpy>=2.2,<3",
     "prompt_toolkit": "prompt-toolkit>=3.0.50,<4",
+    "protobuf": "protobuf>=6.33.5,<8",
     "pyarrow": "pyarrow>=22,<27",
     "pydantic": "pydantic>=2.11,<3",
     "pyspark": "pyspark>=4.2,<4.4",
@@ -30,6 +31,7 @@ REQUIRED: Final = {
 def missing_package(error: ImportError) -> PenstockError | None:
     """INSTALLATION_UNUSABLE where a package that we need is not there; None for any other import that fails."""
     name = (error.name or "").partition(".")[0]
+    name = "protobuf" if name == "google" else name
     return _missing(name) if name in REQUIRED and isinstance(error, ModuleNotFoundError) else None
 
 

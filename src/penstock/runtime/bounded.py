@@ -10,8 +10,8 @@ from penstock.connectors.source import ScanRequest
 from penstock.errors import PenstockError, RuntimeFailure
 from penstock.plan.job_plan import ScanPlan
 from penstock.runtime.failures import as_failure
+from penstock.runtime.job_spec import jars_of
 from penstock.spark.checked_scan import CheckedScan, columns_to_read
-from penstock.spark.jar_pins import jar_sets_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ def bounded_frame(
 def bounded_table(engine: Engine, definition: SourceDefinition, columns: Sequence[str] | None = None) -> pa.Table:
     """The same rows in memory, as Arrow."""
     try:
-        needed = jar_sets_for(definition.options.connector, definition.options.format)
+        needed = jars_of(definition.options)
         return bounded_frame(engine, engine.home.spark(needed).newSession(), definition, columns).toArrow()
     except PenstockError:
         raise

@@ -10,7 +10,7 @@ from penstock.spark.jar_pins import jar_sets_for
 
 if TYPE_CHECKING:
     from penstock.catalog.model import SinkDefinition, SourceDefinition
-    from penstock.options.resolved import ResolvedViewOptions
+    from penstock.options.resolved import ResolvedOptions, ResolvedViewOptions
     from penstock.plan.job_plan import JobPlan
     from penstock.plan.session import Session
 
@@ -53,7 +53,7 @@ class JobSpec:
         options = [source.options for source in self.sources]
         if self.sink is not None:
             options.append(self.sink.options)
-        return tuple(dict.fromkeys(name for one in options for name in jar_sets_for(one.connector, one.format)))
+        return tuple(dict.fromkeys(name for one in options for name in jars_of(one)))
 
     def reads(self, relation: str) -> bool:
         return any(scan.relation == relation for scan in self.plan.scans)
@@ -68,6 +68,12 @@ class JobSpec:
     def scan_ids(self, relation: str) -> tuple[str, ...]:
         """The scans over one stream."""
         return tuple(scan.id for scan in self.plan.scans if scan.relation == relation)
+
+
+def jars_of(options: ResolvedOptions) -> tuple[str, ...]:
+    """The connectors whose jars Spark needs for a relation."""
+    key = options.values.get("key.format")
+    return jar_sets_for(options.connector, options.format, None if key is None else str(key))
 
 
 def idle_timeout_us(source: SourceDefinition) -> int:

@@ -10,6 +10,7 @@ from penstock.connectors.registry import sink_of
 from penstock.connectors.sink import OPERATION, CheckedSink, SinkContext
 from penstock.errors import InternalError
 from penstock.formats import encode_frame, encode_rows
+from penstock.formats.keys import key_field, key_format, key_options
 from penstock.runtime.targets import SinkTarget
 from penstock.spark.format_outside import outside_for
 from penstock.stores.topics.rows import rows_to_table
@@ -61,6 +62,8 @@ def _context(definition: SinkDefinition, home: Home, job: str, producer: str) ->
         encode=_encoder(definition, home),
         state_path=home.path,
         encode_frame=_frame_encoder(definition, home),
+        encode_key=_key_encoder(definition, home),
+        encode_key_frame=_key_frame_encoder(definition, home),
         roots=home.roots,
     )
 
@@ -84,6 +87,34 @@ def _frame_encoder(definition: SinkDefinition, home: Home) -> Callable[..., Data
     return lambda frame, columns=None: encode_frame(
         frame, format_, definition.options.values, columns, outside_of(home)
     )
+
+
+def _key_encoder(definition: SinkDefinition, home: Home) -> Callable[[pa.Table], pa.Array] | None:
+    options = definition.options.values
+    if definition.options.format is None:
+        return None
+
+    def encode(rows: pa.Table) -> pa.Array:
+        named = rows.rename_columns([key_field(name, options) for name in rows.column_names])
+        return encode_rows(named, key_format(options), key_options(options), outside_of(home))
+
+    return encode
+
+
+def _key_frame_encoder(definition: SinkDefinition, home: Home) -> Callable[..., DataFrame] | None:
+    options = definition.options.values
+    if definition.options.format is None:
+        return None
+
+    def encode(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        # Under the names that the key has for them; whoever asks is done with the columns of the value.
+        names = {key_field(name, options): f.col("`" + name.replace("`", "``") + "`") for name in columns}
+        own = frame.withColumns(names)
+        return encode_frame(own, key_format(options), key_options(options), list(names), outside_of(home))
+
+    return encode
 
 
 def _typed(definition: SinkDefinition, types: Mapping[str, SqlType]) -> SinkDefinition:

@@ -20,6 +20,7 @@ from penstock.connectors.metadata_columns import with_metadata
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import ScanRequest
 from penstock.formats import decode
+from penstock.formats.keys import key_fields, key_format, key_options
 from penstock.formats.registry import uses_registry
 from penstock.frozen import frozen
 from penstock.plan.computed import bind_computed
@@ -70,7 +71,11 @@ class CheckedScan:
     @property
     def schemas_come(self) -> bool:
         """Whether records may come with a schema that nobody knew when the stream began."""
-        return uses_registry(self.definition.options.format, self.definition.options.values)
+        options = self.definition.options
+        keys = key_fields(options.connector, options.values)
+        return uses_registry(options.format, options.values) or (
+            bool(keys) and uses_registry(key_format(options.values), key_options(options.values))
+        )
 
     @property
     def checked(self) -> bool:

@@ -166,14 +166,14 @@ JAR_SETS: Final = (
 )
 
 
-def jar_sets_for(connector: str, format_name: str | None) -> tuple[str, ...]:
-    """The sets that a relation needs, by the canonical names of its connector and format.
+def jar_sets_for(connector: str, *formats: str | None) -> tuple[str, ...]:
+    """The sets that a relation needs, by the canonical names of its connector and of the formats of value and key.
 
     >>> jar_sets_for("kafka", "json"), jar_sets_for("topic", None)
     (('kafka',), ())
     """
     needed = ("kafka",) if connector in ("kafka", "upsert-kafka") else ()
-    return (*needed, "avro") if format_name in ("avro", "avro-confluent") else needed
+    return (*needed, "avro") if {"avro", "avro-confluent"} & set(formats) else needed
 
 
 def jar_set(name: str) -> JarSet:

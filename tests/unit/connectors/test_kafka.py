@@ -124,11 +124,6 @@ def test_the_source_is_one_that_spark_reads_itself() -> None:
     assert isinstance(source_of("kafka"), OutsideSource)
     assert not isinstance(source_of("topic"), OutsideSource)
     assert isinstance(sink_of("kafka"), FrameSink)
-    with pytest.raises(PenstockError, match=r"key\.fields"):
-        KafkaSource().check(
-            declared_source("CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = 't', 'key.fields' = 'n')"),
-            Path(),
-        )
 
 
 def test_what_a_record_is_made_of(tmp_path: Path) -> None:
@@ -146,6 +141,7 @@ def test_what_a_record_is_made_of(tmp_path: Path) -> None:
         definition=definition,
         topics=TopicStore(tmp_path),
         encode=lambda rows: encode_rows(rows, "json", definition.options.values),
+        encode_key=lambda rows: encode_rows(rows, "json", {}),
     )
     rows = pa.table(
         {
@@ -163,13 +159,39 @@ def test_what_a_record_is_made_of(tmp_path: Path) -> None:
     assert record["timestamp"] == 1_500
 
 
+WRONG_KEYS = (
+    ("'key.fields' = 'other'", "has no column other"),
+    ("'key.format' = 'json'", "option key.format of .* no key.fields are given"),
+    ("'key.fields' = 'a', 'key.format' = 'debezium-json'", "option key.format of .* is not for keys"),
+    ("'key.fields' = 'a;b', 'key.format' = 'raw'", "raw is for a key of one column"),
+    ("'key.fields' = 'a', 'key.fields_prefix' = 'k_'", "needs value.fields_include"),
+    (
+        "'key.fields' = 'a', 'key.fields_prefix' = 'k_', 'value.fields_include' = 'EXCEPT_KEY'",
+        "is not the beginning of column a",
+    ),
+)
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG_KEYS)
+def test_keys_of_a_source_that_cannot_be(options: str, message: str) -> None:
+    definition = declared_source(f"CREATE STREAM s (a INT, b INT) WITH (connector = 'kafka', topic = 't', {options})")
+    with pytest.raises(PenstockError, match=message) as raised:
+        KafkaSource().check(definition, Path())
+    assert raised.value.condition == "INVALID_OPTION"
+
+
+def test_the_key_comes_along_where_columns_are_in_it() -> None:
+    keyed = "CREATE STREAM s (a INT) WITH (connector = 'kafka', topic = 't', 'key.fields' = 'a')"
+    plain = "CREATE STREAM s (a INT) WITH (connector = 'kafka', topic = 't')"
+    assert "__key" in hidden_columns(declared_source(keyed))
+    assert "__key" not in hidden_columns(declared_source(plain))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ("'sink.partitioner' = 'fixed'", "option partitioner of sink k is not there yet"),
-        ("'key.fields' = 'other'", "has no column other"),
-        ("'key.fields' = 'a;b', format = 'csv'", "option key.fields of sink k is not there yet"),
-        ("'key.fields' = 'a', 'key.format' = 'avro'", "option key.format of sink k is not there yet"),
+        *WRONG_KEYS,
     ],
 )
 def test_what_cannot_be_written_is_refused_by_name(options: str, message: str) -> None:
