@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 def test_page_does_what_it_shows(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shown = run_page(ROOT / WITH_BROKER, **{"kafka.bootstrap_servers": cluster.address})
-    assert sum(step.shown is not None for step, _ in shown) == 2
+    assert sum(step.shown is not None for step, _ in shown) == 3
     for step, output in shown:
         if step.shown is not None:
             assert plain(output) == plain(step.shown), str(step.block)

@@ -45,9 +45,10 @@ def decode(
 
     reach = outside or Outside()
     keyed = {name: inner for name, inner in key_columns(definition).items() if name in columns}
-    decoded = (
-        _with_key(frame, definition, columns, keyed, reach) if keyed else _decoded(frame, definition, columns, reach)
-    )
+    if keyed:
+        decoded = _with_key(frame, definition, columns, keyed, reach)
+    else:
+        decoded = _decoded(frame, value_relation(definition), columns, reach)
     if definition.options.values.get("bad_data") == "null" and not _waits_for_schemas(definition):
         return decoded.withColumn(_ERROR, f.lit(None).cast("string"))
     return decoded

@@ -255,13 +255,18 @@ def _reader(field: Any, defaults: bool) -> Callable[[Any], Any]:
     name = field.name
     if _is_map(field):
         change = _value(field.message_type.fields_by_name["value"], defaults)
-        return lambda one: [(key, change(value)) for key, value in getattr(one, name).items()]
+        # In order: the same message is the same row whenever it is read.
+        return lambda one: [(key, change(value)) for key, value in sorted(getattr(one, name).items(), key=_first)]
     change = _value(field, defaults)
     if field.is_repeated:
         return lambda one: [change(value) for value in getattr(one, name)]
     if not field.has_presence or (defaults and field.type not in _MESSAGE):
         return lambda one: change(getattr(one, name))
     return lambda one: change(getattr(one, name)) if one.HasField(name) else None
+
+
+def _first(pair: tuple[Any, Any]) -> Any:
+    return pair[0]
 
 
 def _value(field: Any, defaults: bool) -> Callable[[Any], Any]:

@@ -12,6 +12,7 @@ from penstock.connectors.kafka_access import access_of
 from penstock.connectors.kafka_notes import KafkaNotes, load_notes, save_notes
 from penstock.connectors.kafka_offsets import folded_offset, read_kafka_offset
 from penstock.connectors.kafka_records import check_record_options, records
+from penstock.connectors.metadata_columns import hidden_columns
 from penstock.connectors.registry import sink_of, source_of
 from penstock.connectors.secret_values import forget_secrets, use_secrets
 from penstock.connectors.sink import FrameSink, SinkContext
