@@ -44,7 +44,7 @@ def trade_descriptors() -> bytes:
     for module in (timestamp_pb2, wrappers_pb2):
         module.DESCRIPTOR.CopyToProto(files.file.add())
     files.file.add().CopyFrom(file)
-    return files.SerializeToString()
+    return bytes(files.SerializeToString())
 
 
 def chain_descriptors() -> bytes:
@@ -54,4 +54,4 @@ def chain_descriptors() -> bytes:
     file = descriptor_pb2.FileDescriptorProto(name="chain.proto", package="chain", syntax="proto3")
     link = file.message_type.add(name="Link")
     link.field.add(name="next", number=1, type=11, type_name=".chain.Link", label=1)
-    return descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    return bytes(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString())

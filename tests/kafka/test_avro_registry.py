@@ -89,7 +89,7 @@ def test_schemas_come_and_go_while_the_job_runs(cluster: Cluster, opened: Callab
         assert db.sql(dead.format("seen")).rows() == [*told, (7, 'column "price": {"cents":5} does not fit DOUBLE')]
         assert db.sql("SELECT id FROM nulls WHERE id > 2 ORDER BY id").rows() == [(3,), (4,)]
         changed = db.sql(
-            "SELECT COUNT(*) FROM penstock.job_history WHERE job = 'seen' AND reason LIKE '%SCHEMA_CHANGED%'"
+            "SELECT COUNT(*) FROM penstock.job_history WHERE job = 'seen' AND reason LIKE '%a schema that came after%'"
         )
         assert changed.rows()[0][0] >= 1
 

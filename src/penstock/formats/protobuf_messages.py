@@ -301,18 +301,23 @@ def _filler(field: Any, null_text: str | None) -> Callable[[Any, Any], None]:
         entry = field.message_type.fields_by_name["value"]
         if entry.type in _MESSAGE:
             put = _message_filler(entry.message_type, null_text)
-            return lambda one, value: [put(getattr(one, name)[key], item) for key, item in _pairs(value)] and None
+            return lambda one, value: _each(put, ((getattr(one, name)[key], item) for key, item in _pairs(value)))
         change = _scalar(entry, null_text)
         return lambda one, value: getattr(one, name).update({key: change(item) for key, item in _pairs(value)})
     if field.type in _MESSAGE:
         put = _message_filler(field.message_type, null_text)
         if field.is_repeated:
-            return lambda one, value: [put(getattr(one, name).add(), item) for item in value] and None
+            return lambda one, value: _each(put, ((getattr(one, name).add(), item) for item in value))
         return lambda one, value: put(getattr(one, name), value)
     change = _scalar(field, null_text)
     if field.is_repeated:
         return lambda one, value: getattr(one, name).extend([change(item) for item in value])
     return lambda one, value: setattr(one, name, change(value))
+
+
+def _each(put: Callable[[Any, Any], None], items: Iterable[tuple[Any, Any]]) -> None:
+    for message, value in items:
+        put(message, value)
 
 
 def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:

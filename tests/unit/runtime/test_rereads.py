@@ -41,7 +41,9 @@ class _Scan:
 
 def dead(found: int, counted: int, *, schemas_come: bool) -> Any:
     scan: Any = _Scan(found, schemas_come=schemas_come)
-    rereads = Rereads(_Session(), None, [scan])  # type: ignore[arg-type]  neither is looked at
+    session: Any = _Session()
+    plan: Any = None  # it is not looked at
+    rereads = Rereads(session, plan, [scan])
     return rereads.dead([OffsetRange(None, "1")], [counted], 0)
 
 
