@@ -112,7 +112,10 @@ def test_what_lasts(error: BaseException) -> None:
     assert not transient(error)
 
 
-PASSING = {"STORAGE_FULL", "SINK_UNAVAILABLE", "SOURCE_UNAVAILABLE", "PARTITIONS_CHANGED"}
+PASSING = {
+    "STORAGE_FULL", "SINK_UNAVAILABLE", "SOURCE_UNAVAILABLE", "PARTITIONS_CHANGED", "REGISTRY_UNAVAILABLE",
+    "SCHEMA_CHANGED",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("condition", sorted(set(CONDITIONS) - PASSING))
