@@ -18,15 +18,16 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from penstock.failpoints import VARIABLE
 from penstock.stores.views.store import ViewStore
-from tests.chaos.worker import read_events
+from tests.chaos.program import read_events
 from tests.chaos.workload import JOBS
 from tests.project import ROOT
 
 CRASHED: Final = 137
+SEED: Final = int(os.environ.get("PENSTOCK_CHAOS_SEED", "4"))
 # The JVM lives for seconds: what it compiles well it never runs.
 _QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _MARK: Final = "PENSTOCK_CHAOS_RUN"
@@ -68,6 +69,11 @@ class Start:
             assert time.monotonic() < end, f"waited for longer than {_PATIENCE:g} s\n{self._campaign.tail()}"
             time.sleep(0.02)
 
+    def wait_for_appends(self, more: int) -> None:
+        """Wait until so many more appends were acknowledged."""
+        wanted = self._campaign.acknowledged() + more
+        self.wait_for(lambda events: appends(events) >= wanted)
+
     def wait(self) -> int:
         """Wait for the end of the program; its exit code."""
         try:
@@ -102,7 +108,7 @@ class Campaign:
     def start(self, mode: str, failpoints: str = "") -> Start:
         """Start the program, with no other step than that."""
         mark = uuid.uuid4().hex
-        environment = marked(mark, **{VARIABLE: failpoints})
+        environment = _marked(mark, **{VARIABLE: failpoints})
         number = len(self.starts) + 1
         arguments = [str(self.home), str(self.log), str(self.seed), str(number), mode]
         arguments += ["--jobs", ",".join(self.jobs), "--pause", str(self._pause)]
@@ -128,7 +134,7 @@ class Campaign:
 
     def acknowledged(self) -> int:
         """How many appends were acknowledged."""
-        return sum(event["event"] == "appended" for event in self.events())
+        return appends(self.events())
 
     def watermarks_on_disk(self) -> dict[str, int | None]:
         """What a dead program has left: the watermark of each job, read from a copy so that nothing is mended here."""
@@ -174,17 +180,24 @@ class Campaign:
         events = "\n".join(json.dumps(event) for event in self.events()[-3:])
         return f"seed {self.seed}, start {number}\n{events}\n{output[-3_000:]}"
 
-    def end(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Leave no process behind."""
         for start in self.starts:
             start.kill()
+
+
+def appends(events: list[dict[str, Any]]) -> int:
+    return sum(event["event"] == "appended" for event in events)
 
 
 def not_before(later: int | None, earlier: int | None) -> bool:
     return earlier is None or (later is not None and later >= earlier)
 
 
-def marked(mark: str, **more: str) -> dict[str, str]:
+def _marked(mark: str, **more: str) -> dict[str, str]:
     """The environment of a program whose processes are to be found by a mark."""
     return {
         **os.environ,
@@ -193,14 +206,6 @@ def marked(mark: str, **more: str) -> dict[str, str]:
         "JAVA_TOOL_OPTIONS": _QUICK_START,
         **more,
     }
-
-
-def end_marked(mark: str) -> None:
-    """SIGKILL to every process that carries a mark, until none is left."""
-    while found := _marked_processes(mark):
-        for process in found:
-            _kill(process)
-        time.sleep(0.02)
 
 
 def _marked_processes(mark: str) -> list[int]:

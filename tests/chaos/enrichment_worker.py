@@ -1,6 +1,6 @@
 """The program that is killed while it joins two streams and a dimension that changes, into files.
 
-    python -m tests.chaos.enrichment_worker HOME LOG SEED START (feed | finish)
+    python -m tests.chaos.enrichment_worker …, as `program` says
 
 Orders and their payments are appended to two topics; a new version of the dimension comes now and then, and at every
 start while jobs still have a batch to run again. Every row of a version carries the version's mark, so a joined row
@@ -10,18 +10,13 @@ paid for, when the watermark says so.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import random
-import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import penstock
-from tests.chaos.worker import Events, read_events, rows_of
+from tests.chaos.program import PATIENCE, Events, Run, main, read_events, rows_of
 
 JOBS: Final = ("paid", "all_orders")
 KEYS: Final = 5
@@ -30,7 +25,6 @@ BOUND_MS: Final = 3_000
 STARTS: Final = 10_000  # how far the marks of two starts lie apart; later versions have larger marks
 _UPDATE_EVERY: Final = 4
 _LAST: Final = 6
-_PATIENCE: Final = 150.0
 _FIRST_MS: Final = 1_767_225_600_000
 
 
@@ -55,26 +49,26 @@ def marks(mark: int) -> list[dict[str, object]]:
     return [{"k": key, "mark": mark} for key in range(KEYS - 1)]
 
 
-def feed(db: penstock.Database, events: Events, options: argparse.Namespace, number: int) -> None:
+def feed(db: penstock.Database, started: Run, number: int) -> None:
     """One append of orders and one of payments for them and for the ones before; sometimes a version between."""
     if number % _UPDATE_EVERY == 1:
         # What is settled is written: it can only carry versions up to now, and what comes after it only newer ones.
-        db.settle(timeout=_PATIENCE)
-        events.write("settled", number=number)
-        update(db, events, options.start * STARTS + number + 1)
-    source = random.Random(f"{options.seed} {number}")  # noqa: S311
-    own = [f"{number}.{place}.{options.start}" for place in range(ROWS)]
+        db.settle(timeout=PATIENCE)
+        started.events.write("settled", number=number)
+        update(db, started.events, started.start * STARTS + number + 1)
+    source = random.Random(f"{started.seed} {number}")  # noqa: S311
+    own = [f"{number}.{place}.{started.start}" for place in range(ROWS)]
     at = _FIRST_MS + number * 1_000
     orders = [{"id": name, "k": source.randrange(KEYS), "ts": at + source.randrange(500)} for name in own]
     db.append("orders", orders, partition=number % 2)
-    before = [event["orders"] for event in read_events(Path(options.log) / "events") if event["event"] == "appended"]
+    before = [event["orders"] for event in read_events(started.log / "events") if event["event"] == "appended"]
     paid = [name for name in [*own, *(before[-1] if before else ())] if source.random() < 0.6]
     payments = [
         {"order_id": name, "number": number * 100 + place, "ts": at + 500 + source.randrange(500)}
         for place, name in enumerate(paid)
     ]
     db.append("payments", payments or [{"order_id": None, "number": -1, "ts": at}], partition=number % 2)
-    events.write("appended", number=number, orders=own, payments=[row["number"] for row in payments])
+    started.events.write("appended", number=number, orders=own, payments=[row["number"] for row in payments])
     time.sleep(0.1)
 
 
@@ -84,63 +78,32 @@ def update(db: penstock.Database, events: Events, mark: int) -> None:
     events.write("updated", mark=mark, version=db.update_dimension("marks", marks(mark)))
 
 
-def run(options: argparse.Namespace) -> None:
-    log = Path(options.log)
-    files = log.parent / "files"
-    past = read_events(log / "events")
-    number = 1 + max((event["number"] for event in past if event["event"] == "appended"), default=-1)
-    events = Events(log / "events", options.start)
-    events.write("begun", pid=os.getpid())
-    with penstock.connect(options.home, driver_memory="1GB") as db:
+def run(started: Run) -> None:
+    with started.connect() as db:
         if db.sql("SELECT COUNT(*) AS n FROM penstock.dimensions").rows() == [(0,)]:
             db.register_dimension("marks", marks(-1))
         else:
-            update(db, events, options.start * STARTS)
-        db.execute(script(files))
-        events.write("declared")
-        ending = any(event["event"] == "settling" for event in past)
-        last = number if ending else number + _LAST
-        while options.mode == "feed" or number < last:
-            feed(db, events, options, number)
-            number += 1
-        events.write("settling")
-        db.settle(timeout=_PATIENCE)
-        for job in JOBS:
-            events.write("draining", job=job)
-            db.drain(job, timeout=_PATIENCE)
-        report = {
-            "orders": rows_of_topic(db, "SELECT id, k, ts FROM orders"),
-            "payments": rows_of_topic(db, "SELECT order_id, number, ts FROM payments"),
-            "dead": rows_of(db, "SELECT * FROM penstock.dead_letters"),
-            "late": rows_of(db, "SELECT * FROM penstock.late_rows"),
-            "errors": [job.error for job in db.jobs()],
-        }
-        (log / "report").write_text(json.dumps(report), encoding="utf-8")
-        events.write("reported")
+            update(db, started.events, started.start * STARTS)
+        db.execute(script(started.log.parent / "files"))
+        started.events.write("declared")
+        started.appends(lambda number: feed(db, started, number), _LAST)
+        started.drain(db)
+        started.report(
+            {
+                "orders": rows_of_topic(db, "SELECT id, k, ts FROM orders"),
+                "payments": rows_of_topic(db, "SELECT order_id, number, ts FROM payments"),
+                "dead": rows_of(db, "SELECT * FROM penstock.dead_letters"),
+                "late": rows_of(db, "SELECT * FROM penstock.late_rows"),
+                "errors": [job.error for job in db.jobs()],
+            }
+        )
 
 
 def rows_of_topic(db: penstock.Database, query: str) -> list[list[object]]:
     """All rows that a topic has kept; the last column is a time, in milliseconds."""
-    rows = db.select_once(query, timeout=_PATIENCE).rows()
+    rows = db.select_once(query, timeout=PATIENCE).rows()
     return [[*row[:-1], round(row[-1].timestamp() * 1000)] for row in rows]
 
 
-def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("home")
-    parser.add_argument("log")
-    parser.add_argument("seed", type=int)
-    parser.add_argument("start", type=int)
-    parser.add_argument("mode", choices=("feed", "finish"))
-    parser.add_argument("--jobs")
-    parser.add_argument("--pause")
-    try:
-        run(parser.parse_args(arguments))
-    except penstock.PenstockError as error:
-        sys.stderr.write(f"[{error.condition}] {error.message}\n")
-        return 3
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main(run))

@@ -1,6 +1,6 @@
 """The program that is killed while it moves rows from files to files.
 
-    python -m tests.chaos.file_worker HOME LOG SEED START (feed | finish)
+    python -m tests.chaos.file_worker …, as `program` says
 
 It writes files into a directory that is tailed, some whole and one that grows, and appends to a topic. Three jobs: the
 directory is copied into another one, windows over the topic are written to a directory of Parquet files, and the same
@@ -9,20 +9,15 @@ windows to one plain file.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import penstock
-from tests.chaos.worker import Events, read_events, rows_of
+from tests.chaos.program import PATIENCE, Events, Run, main, rows_of
 
 JOBS: Final = ("copied", "in_files", "in_one_file")
-_PATIENCE: Final = 150.0
 _LAST: Final = 6
 _FIRST_MS: Final = 1_767_225_600_000
 
@@ -60,39 +55,23 @@ def feed(db: penstock.Database, events: Events, files: Path, number: int) -> Non
     time.sleep(0.3)
 
 
-def run(options: argparse.Namespace) -> None:
-    log = Path(options.log)
-    files = log.parent / "files"
+def run(started: Run) -> None:
+    files = started.log.parent / "files"
     (files / "in").mkdir(parents=True, exist_ok=True)
-    past = read_events(log / "events")
-    number = 1 + max((event["number"] for event in past if event["event"] == "appended"), default=-1)
     mend(files / "in" / "grows.json")
-    events = Events(log / "events", options.start)
-    events.write("begun", pid=os.getpid())
-    with penstock.connect(options.home, driver_memory="1GB") as db:
+    with started.connect() as db:
         db.execute(script(files))
-        events.write("declared")
-        ending = any(event["event"] == "settling" for event in past)
-        last = number if ending else number + _LAST
-        while options.mode == "feed" or number < last:
-            feed(db, events, files, number)
-            number += 1
-        events.write("settling")
-        db.settle(timeout=_PATIENCE)
-        for job in JOBS:
-            db.drain(job, timeout=_PATIENCE)
-        topic = db.select_once("SELECT id, ts FROM t", timeout=_PATIENCE)
-        (log / "report").write_text(
-            json.dumps(
-                {
-                    "topic": [[row[0], int(row[1].timestamp() * 1000)] for row in topic.rows()],
-                    "dead": rows_of(db, "SELECT * FROM penstock.dead_letters"),
-                    "late": rows_of(db, "SELECT * FROM penstock.late_rows"),
-                }
-            ),
-            encoding="utf-8",
+        started.events.write("declared")
+        started.appends(lambda number: feed(db, started.events, files, number), _LAST)
+        started.drain(db)
+        topic = db.select_once("SELECT id, ts FROM t", timeout=PATIENCE)
+        started.report(
+            {
+                "topic": [[row[0], int(row[1].timestamp() * 1000)] for row in topic.rows()],
+                "dead": rows_of(db, "SELECT * FROM penstock.dead_letters"),
+                "late": rows_of(db, "SELECT * FROM penstock.late_rows"),
+            }
         )
-        events.write("reported")
 
 
 def mend(path: Path) -> None:
@@ -102,22 +81,5 @@ def mend(path: Path) -> None:
             file.write("\n")
 
 
-def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("home")
-    parser.add_argument("log")
-    parser.add_argument("seed", type=int)
-    parser.add_argument("start", type=int)
-    parser.add_argument("mode", choices=("feed", "finish"))
-    parser.add_argument("--jobs")
-    parser.add_argument("--pause")
-    try:
-        run(parser.parse_args(arguments))
-    except penstock.PenstockError as error:
-        sys.stderr.write(f"[{error.condition}] {error.message}\n")
-        return 3
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main(run))

@@ -13,7 +13,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,9 +21,8 @@ import pytest
 
 from penstock.spark.offset_log import planned_batches
 from penstock.stores.dimension_pins import pinned, pins_file, read_pins
-from tests.chaos.campaign import CRASHED, Campaign
+from tests.chaos.campaign import CRASHED, SEED, Campaign
 from tests.chaos.enrichment_worker import BOUND_MS, JOBS, KEYS
-from tests.chaos.test_kills import SEED, _count
 
 pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.timeout(1_800)]
 
@@ -92,27 +90,17 @@ def _mark(path: Path) -> int:
     return int(found.pop())
 
 
-@contextmanager
-def campaign_of(directory: Path, seed: int) -> Iterator[EnrichmentCampaign]:
-    campaign = EnrichmentCampaign(directory, seed)
-    try:
-        yield campaign
-    finally:
-        campaign.end()
-
-
 def run(directory: Path, seed: int, deaths: tuple[str | None, ...], in_drain: int) -> None:
     sys.stdout.write(f"seed {seed}\n")
     source = random.Random(seed)  # noqa: S311
-    with campaign_of(directory, seed) as campaign:
+    with EnrichmentCampaign(directory, seed) as campaign:
         for death in deaths:
             start = campaign.start("feed", death or "")
             if death is not None:
                 code = start.wait()
                 assert code == CRASHED, f"{death}: exit code {code}\n{campaign.tail()}"
             else:
-                wanted = campaign.acknowledged() + source.randrange(3, 14)
-                start.wait_for(lambda events, wanted=wanted: _count(events, "appended") >= wanted)  # type: ignore[misc]
+                start.wait_for_appends(source.randrange(3, 14))
                 time.sleep(source.uniform(0.0, 0.5))
                 start.kill(all_processes=source.random() < 0.7)
             campaign.after_death()

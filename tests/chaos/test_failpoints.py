@@ -6,7 +6,6 @@ last one lets it finish and judges the whole. H13, H17, J5, J7, K8 (before, duri
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from typing import Any, Final
@@ -14,13 +13,12 @@ from typing import Any, Final
 import pytest
 
 from penstock.failpoints import NAMES
-from tests.chaos.campaign import CRASHED, Campaign
+from tests.chaos.campaign import CRASHED, SEED, Campaign
 from tests.chaos.oracle import check
 from tests.chaos.workload import FEWER_JOBS, JOBS
 
 pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.xdist_group("failpoints")]
 
-SEED: Final = int(os.environ.get("PENSTOCK_CHAOS_SEED", "4"))
 # At which hit the program crashes. Early ones meet jobs that come up and repeat the batch that the crash before cut off.
 HITS: Final = {
     "catalog.before_write": 2,
@@ -50,10 +48,9 @@ APART: Final = frozenset(name for name in NAMES if name.startswith(("file_sink."
 def campaign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
     sys.stdout.write(f"seed {SEED}\n")
     jobs = tuple(JOBS) if request.param else FEWER_JOBS
-    made = Campaign(tmp_path_factory.mktemp("failpoints"), SEED + request.param, jobs)
-    made.later = request.param
-    yield made
-    made.end()
+    with Campaign(tmp_path_factory.mktemp("failpoints"), SEED + request.param, jobs) as made:
+        made.later = request.param
+        yield made
 
 
 def test_every_failpoint_is_crashed_at() -> None:

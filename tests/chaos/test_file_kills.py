@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.failpoints import NAMES
-from tests.chaos.campaign import CRASHED, Campaign, Start
+from tests.chaos.campaign import CRASHED, SEED, Campaign
 from tests.chaos.file_worker import JOBS
-from tests.chaos.test_kills import SEED, _count
 
 pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.timeout(1_200)]
 
@@ -37,15 +36,14 @@ def test_files_are_written_and_read_once(tmp_path: Path) -> None:
     assert {name for name in NAMES if name.startswith("file_sink.")} <= set(CRASHES)
     sys.stdout.write(f"seed {SEED}\n")
     source = random.Random(SEED)  # noqa: S311
-    campaign = FileCampaign(tmp_path, SEED, JOBS)
-    try:
+    with FileCampaign(tmp_path, SEED, JOBS) as campaign:
         for name, hits in CRASHES.items():
             start = campaign.start("feed", f"{name}=crash@{hits}")
             code = start.wait()
             assert code == CRASHED, f"exit code {code}\n{campaign.tail()}"
         for _ in range(2):
             start = campaign.start("feed")
-            feed(campaign, start, source.randrange(3, 15))
+            start.wait_for_appends(source.randrange(3, 15))
             time.sleep(source.uniform(0.0, 0.5))
             start.kill(all_processes=source.random() < 0.5)
         last = campaign.start("finish")
@@ -53,14 +51,6 @@ def test_files_are_written_and_read_once(tmp_path: Path) -> None:
         check(campaign, tmp_path / "files")
         for start in campaign.starts:
             start.wait_until_gone()
-    finally:
-        campaign.end()
-
-
-def feed(campaign: Campaign, start: Start, rows: int) -> None:
-    """Let the program go on for a while."""
-    wanted = campaign.acknowledged() + rows
-    start.wait_for(lambda events: _count(events, "appended") >= wanted)
 
 
 def check(campaign: Campaign, files: Path) -> None:

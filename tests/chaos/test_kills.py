@@ -5,34 +5,19 @@ A7 (a sink without duplicates), G11 (an outer join within a bound), E15 (the wat
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.chaos.campaign import Campaign, Start
+from tests.chaos.campaign import SEED, Campaign, Start
 from tests.chaos.oracle import check
 
 pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.timeout(1_800)]
-
-SEED: Final = int(os.environ.get("PENSTOCK_CHAOS_SEED", "4"))
-
-Events = list[dict[str, Any]]
-
-
-@contextmanager
-def campaign_of(directory: Path, seed: int) -> Iterator[Campaign]:
-    campaign = Campaign(directory, seed)
-    try:
-        yield campaign
-    finally:
-        campaign.end()
 
 
 def in_start_up(campaign: Campaign, start: Start, source: random.Random) -> None:
@@ -44,8 +29,7 @@ def in_steady_state(campaign: Campaign, start: Start, source: random.Random) -> 
     """While rows come in and windows close."""
     number = len(campaign.starts)
     start.wait_for(lambda events: any(_begun(event, "standing", number) and _all_run(event) for event in events))
-    wanted = campaign.acknowledged() + source.randrange(3, 30)
-    start.wait_for(lambda events: _count(events, "appended") >= wanted)
+    start.wait_for_appends(source.randrange(3, 30))
     time.sleep(source.uniform(0.0, 0.5))
 
 
@@ -81,14 +65,10 @@ MANY: Final[tuple[Moment, ...]] = (
 )
 
 
-def _count(events: Events, event: str) -> int:
-    return sum(each["event"] == event for each in events)
-
-
 def run(directory: Path, seed: int, moments: tuple[Moment, ...]) -> None:
     sys.stdout.write(f"seed {seed}\n")
     source = random.Random(seed)  # noqa: S311
-    with campaign_of(directory, seed) as campaign:
+    with Campaign(directory, seed) as campaign:
         for moment in moments:
             start = campaign.start("finish" if moment is in_drain else "feed")
             moment(campaign, start, source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 import penstock
 from penstock.runtime.kafka_broker import KafkaBroker
 from penstock.spark.jar_cache import JarCache
+from tests.databases import Opened, databases
 
 _LOG = logging.getLogger(__name__)
 _count = itertools.count()
@@ -114,21 +115,11 @@ def cluster(broker: KafkaBroker, jars: None) -> Cluster:
 
 
 @pytest.fixture
-def opened(tmp_path: Path, cluster: Cluster) -> Iterator[Callable[..., penstock.Database]]:
-    """Opens a database under a name in the test's directory; what is still open at the end is closed."""
-    found: list[penstock.Database] = []
-
-    def open_database(name: str = "home", **settings: object) -> penstock.Database:
-        given: dict[str, Any] = {"parallelism": 2, "driver_memory": "1g", "kafka.bootstrap_servers": cluster.address}
-        database = penstock.connect(tmp_path / name, **{**given, **settings})
-        found.append(database)
-        return database
-
-    yield open_database
-    for database in found:
-        database.close()
+def opened(tmp_path: Path, cluster: Cluster) -> Iterator[Opened]:
+    with databases(tmp_path, **{"kafka.bootstrap_servers": cluster.address}) as opens:
+        yield opens
 
 
 @pytest.fixture
-def db(opened: Callable[..., penstock.Database]) -> penstock.Database:
+def db(opened: Opened) -> penstock.Database:
     return opened()
