@@ -90,7 +90,7 @@ check: $(READY) ## lint, format, types, direction of imports
 
 bench: $(READY) java ## how fast it is: front end, topics, jobs beside PySpark written by hand
 	@$(BIN)/python -m compileall -q src/penstock
-	@for each in front_end topic_log topic_read event_time nexmark_generator functions engine; do echo "== $$each"; $(BIN)/python benchmarks/$$each.py; done
+	@for each in front_end topic_log topic_read event_time nexmark_generator functions claims engine; do echo "== $$each"; $(BIN)/python benchmarks/$$each.py; done
 
 lock: $(LOCK_VENV)/.ready ## resolve requirements/*.txt anew: hashes, no addresses
 	@$(COMPILE) --output-file requirements/runtime.txt

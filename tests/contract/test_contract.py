@@ -44,6 +44,14 @@ def test_nothing_counts_but_tests() -> None:
     assert "✅" not in PAGE.read_text(encoding="utf-8")
 
 
+def test_what_the_texts_call_in_progress() -> None:
+    """W9: the connector for Kafka, window state that is read, watermarks, barriers, the life of a window and the whole way
+    through the API are shown by tests of their own."""
+    named, gone = proofs(), not_here()
+    told = {number: verdict(number, named, gone) for number in ("I9", "H1", "E5", "K2", "E12", "M13")}
+    assert set(told.values()) <= {"job", "unit"}, told
+
+
 def test_how_tests_name_items() -> None:
     assert ids_in("E21 to E23, DEC1, K1-K2 (A7): 'V1' in a word like EV12 or A123") == [
         "E21", "E22", "E23", "DEC1", "K1", "K2", "A7", "V1",

@@ -14,6 +14,7 @@ from tests.project import ROOT
 
 @pytest.mark.spark
 @pytest.mark.bench
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 def test_ratio_is_reported() -> None:
     """Q3: for each way to write a function, alone and in a job, the ratio to the built-in."""

@@ -84,7 +84,8 @@ def test_offsets_and_state_agree(db: penstock.Database) -> None:
 
 
 def test_a_copy_goes_on_elsewhere(opened: Callable[..., penstock.Database], tmp_path: Path) -> None:
-    """H16, J3, J4, W8: everything is under the state path; a copy of it in another place goes on exactly where it was."""
+    """H16, J3, J4, K19, W8: everything is under the state path; a copy of it in another place goes on exactly where it
+    was, also when it is opened with another parallelism: that counts for jobs that begin."""
     db = opened()
     db.execute(STREAM + ";" + VIEWS)
     db.append("trades", [{"symbol": "A", "ts": ms(second)} for second in (1, 2, 11)], partition=0)
@@ -95,13 +96,15 @@ def test_a_copy_goes_on_elsewhere(opened: Callable[..., penstock.Database], tmp_
     shutil.copytree(tmp_path / "home", tmp_path / "elsewhere" / "copy", ignore=shutil.ignore_patterns("logs"))
     shutil.rmtree(tmp_path / "home" / "topics")
     shutil.rmtree(tmp_path / "home" / "jobs")
-    copy = opened("elsewhere/copy")
+    copy = opened("elsewhere/copy", parallelism=3)
     assert read(copy, "windows") == [(at(0), 2)]
     copy.append("trades", [{"symbol": "B", "ts": ms(13)}], partition=1)
     copy.settle()
     assert read(copy, "counted") == [("A", 3), ("B", 2)]
     copy.drain("windows")
     assert read(copy, "windows") == [(at(0), 2), (at(10), 3)]
+    state = copy.path / "jobs" / "windows" / "checkpoint" / "state" / "0"
+    assert sorted(path.name for path in state.iterdir() if path.name.isdigit()) == ["0", "1"]
 
 
 def test_system_tables_have_their_columns(db: penstock.Database) -> None:

@@ -34,6 +34,8 @@ def physical_plan(engine: Engine, logical: LogicalPlan) -> str:
         session=engine.session,
     )
     spark = engine.home.spark(spec.jar_sets).newSession()
+    if spec.options.parallelism is not None:
+        spark.conf.set("spark.sql.shuffle.partitions", str(spec.options.parallelism))
     text = io.StringIO()
     try:
         engine.functions.make_ready(spark, plan.functions, spec.sources)
