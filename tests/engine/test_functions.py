@@ -15,7 +15,7 @@ import pytest
 import penstock
 from penstock import JobFailed, PenstockError
 from tests.engine.answers import at, in_order, job, ms, read, until
-from tests.engine.shared_functions import plus_one, shout
+from tests.engine.shared_functions import Span, plus_one, shout
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -48,16 +48,17 @@ def test_functions_everywhere(db: penstock.Database) -> None:
     db.register_function("bucket", lambda v: "none" if v is None else "big" if v > 2 else "small", ["BIGINT"], str)
     db.register_function("spread", spread, [pa.int64()], "BIGINT", aggregate=True)
     db.register_function("weighted", weighted, aggregate=True)
+    db.register_function("span", Span, ["BIGINT"], aggregate=True)
     db.register_function("rounded", lambda v: v.round(1), ["DOUBLE"], float, takes="pandas")
-    assert in_order(db.sql("SHOW FUNCTIONS").rows())[3] == ("spread", "BIGINT", "BIGINT", "python", "aggregate")
+    assert in_order(db.sql("SHOW FUNCTIONS").rows())[4] == ("spread", "BIGINT", "BIGINT", "python", "aggregate")
     db.execute(f"""
         CREATE MATERIALIZED VIEW plain AS
             SELECT k, shifted(v) AS far, bucket(v) AS b FROM s WHERE bucket(v) <> 'none';
         CREATE MATERIALIZED VIEW keyed AS
-            SELECT bucket(v) AS b, COUNT(*) AS n, SUM(shifted(v)) AS total FROM s GROUP BY bucket(v);
+            SELECT bucket(v) AS b, COUNT(*) AS n, SUM(shifted(v)) AS total, span(v) AS sp FROM s GROUP BY bucket(v);
         CREATE MATERIALIZED VIEW windowed AS
             SELECT TUMBLE_START({TUMBLE[7:]} AS start, COUNT(*) AS n, spread(v) AS sp, rounded(AVG(v)) AS mean,
-                   spread(v) FILTER (WHERE v < 5) AS low, weighted(v, v + 1) AS w
+                   spread(v) FILTER (WHERE v < 5) AS low, weighted(v, v + 1) AS w, span(v) AS whole
             FROM s WHERE v IS NOT NULL GROUP BY {TUMBLE} HAVING spread(v) >= 0;
         CREATE MATERIALIZED VIEW running AS SELECT k, spread(v) AS sp FROM s GROUP BY k;
     """)
@@ -68,8 +69,12 @@ def test_functions_everywhere(db: penstock.Database) -> None:
     assert read(db, "plain") == in_order(
         [("a", 101, "small"), ("a", 104, "big"), ("b", 109, "big"), ("b", 105, "big"), ("a", 107, "big")]
     )
-    assert read(db, "keyed") == [("big", 4, 425), ("none", 1, None), ("small", 1, 101)]
-    assert read(db, "windowed") == [(at(0), 3, 8, 4.7, 3, 112 / 17), (at(10), 1, 0, 5.0, None, 5.0)]
+    assert read(db, "keyed") == [("big", 4, 425, 5), ("none", 1, None, None), ("small", 1, 101, 0)]
+    assert "merge" in str(db.sql("EXPLAIN SELECT k, span(v) AS sp FROM s GROUP BY k").rows())
+    assert not (db.path / "jobs" / "keyed" / "checkpoint" / "state").exists(), (
+        "no value is kept of an aggregate in parts"
+    )
+    assert read(db, "windowed") == [(at(0), 3, 8, 4.7, 3, 112 / 17, 8), (at(10), 1, 0, 5.0, None, 5.0, 0)]
     assert read(db, "running") == [(None, None), ("a", 6), ("b", 4)]
 
     # over views, where Spark answers because of the function, and over streams
@@ -101,7 +106,7 @@ def test_functions_everywhere(db: penstock.Database) -> None:
     db.execute("DROP FUNCTION opposite CASCADE")
     assert "insert_d" not in {found.name for found in db.jobs()}
     db.execute("DROP FUNCTION rounded CASCADE")
-    assert {name for name, *_ in db.sql("SHOW FUNCTIONS").rows()} == {"shifted", "bucket", "spread", "weighted"}
+    assert {name for name, *_ in db.sql("SHOW FUNCTIONS").rows()} == {"shifted", "bucket", "spread", "weighted", "span"}
     assert "windowed" not in {found.name for found in db.jobs()}
 
 
@@ -193,6 +198,8 @@ def test_functions_from_modules_and_files_after_the_start(
         assert told in refused.value.message, refused.value.message
     with pytest.raises(PenstockError, match="does not say what it returns"):
         db.register_function("f", lambda v: v)
+    with pytest.raises(PenstockError, match="function f is no aggregate in parts"):
+        db.execute("CREATE AGGREGATE f(v BIGINT) RETURNS BIGINT WITH (merge = true) AS 'late_module.twice'")
 
 
 def test_after_a_restart(opened: Callable[..., penstock.Database]) -> None:
@@ -201,7 +208,8 @@ def test_after_a_restart(opened: Callable[..., penstock.Database]) -> None:
     db.execute(STREAM)
     db.register_function("shout", shout)
     db.register_function("own", lambda v: v + 1, ["BIGINT"], int)
-    db.execute("CREATE MATERIALIZED VIEW kept AS SELECT shout(k) AS k FROM s")
+    db.register_function("span", Span, ["BIGINT"], aggregate=True)
+    db.execute("CREATE MATERIALIZED VIEW kept AS SELECT shout(k) AS k, span(v) AS sp FROM s GROUP BY shout(k)")
     db.execute("CREATE MATERIALIZED VIEW waits AS SELECT own(v) AS v FROM s")
     db.execute("CREATE STREAM c (v BIGINT, w AS own(v)); CREATE MATERIALIZED VIEW computed AS SELECT w FROM c")
     db.append("c", [{"v": 10}])
@@ -218,6 +226,6 @@ def test_after_a_restart(opened: Callable[..., penstock.Database]) -> None:
             db.close()
     db.register_function("own", lambda v: v + 1, ["BIGINT"], int)
     db.settle()
-    assert read(db, "kept") == [("A!",), ("B!",), ("B!",)]
+    assert read(db, "kept") == [("A!", 0), ("B!", 1)]
     assert read(db, "waits") == [(2,), (3,), (4,)]
     assert read(db, "computed") == [(11,)]

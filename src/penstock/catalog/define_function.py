@@ -11,8 +11,13 @@ from penstock.catalog.text import canonical_text
 from penstock.errors import CatalogError, NotYetError, OptionError, UnsupportedError
 from penstock.sql.statements import CreateFunction
 
-# What WITH may say of a function: how it takes its arguments, and what becomes of a row it fails on.
-FUNCTION_OPTIONS: Final = {"takes": ("values", "arrow", "pandas"), "on_error": ("fail", "null")}
+# What WITH may say of a function: how it takes its arguments, what becomes of a row it fails on, and whether it is a
+# class with the parts of an aggregate.
+FUNCTION_OPTIONS: Final = {
+    "takes": ("values", "arrow", "pandas"),
+    "on_error": ("fail", "null"),
+    "merge": ("true", "false"),
+}
 
 
 def define_function(statement: CreateFunction) -> FunctionDefinition:
@@ -43,7 +48,7 @@ def _options(statement: CreateFunction) -> tuple[tuple[str, str], ...]:
             raise OptionError(
                 "UNKNOWN_OPTION",
                 f"unknown option of function {statement.name}: {option.key}",
-                hint=f"a function has {' and '.join(FUNCTION_OPTIONS)}",
+                hint=f"a function has {', '.join(FUNCTION_OPTIONS)}",
                 span=option.key_span,
             )
         value = option.value.reveal().lower()

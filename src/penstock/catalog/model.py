@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Space = Literal["relation", "function", "secret"]
 SourceKind = Literal["stream", "table", "source"]
 ChangeMode = Literal["append", "upsert", "retract"]
+# What an aggregate in parts can give in the view store as it does in Spark.
+MERGED_TYPES = frozenset({"BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING"})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -223,6 +225,13 @@ class FunctionDefinition(_Object):
     temporary: bool = False
     options: tuple[tuple[str, str], ...] = ()
     text: str = field(default="", compare=False)
+
+    @property
+    def merges(self) -> bool:
+        """Whether the view store can keep the aggregate: it is in parts, gives a plain value, and no NULL on errors."""
+        given = dict(self.options)
+        plain = self.returns is not None and self.returns.name in MERGED_TYPES
+        return self.aggregate and plain and given.get("merge") == "true" and given.get("on_error") != "null"
 
 
 @frozen(kw_only=True)

@@ -23,6 +23,7 @@ _PLAIN: Final[dict[type, SqlType]] = {
     dt.date: DATE,
     decimal.Decimal: DECIMAL,
 }
+PARTS: Final = ("partial", "merge", "finish")
 # Arrays and series do not say what is in them; by name, so that neither package need be loaded.
 _VECTORS: Final = {"pyarrow": "arrow", "pandas": "pandas"}
 
@@ -39,8 +40,17 @@ class PythonSignature:
     returns: SqlType | None
 
 
+def in_parts(function: object) -> bool:
+    """Whether it is a class with the parts of an aggregate whose results merge."""
+    return isinstance(function, type) and all(callable(getattr(function, part, None)) for part in PARTS)
+
+
 def read_signature(function: Callable[..., Any], *, aggregate: bool = False) -> PythonSignature:
-    """The signature of a function, from its annotations."""
+    """The signature of a function, from its annotations; of an aggregate in parts, from those of its parts."""
+    if aggregate and in_parts(function):
+        made = function()
+        taken, shown = read_signature(made.partial, aggregate=True), read_signature(made.finish)
+        return PythonSignature(taken.takes, taken.parameters, shown.returns)
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a function of C may not tell

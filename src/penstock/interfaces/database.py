@@ -356,7 +356,8 @@ class Database:
 
         Types are those of SQL ("DOUBLE"), Arrow or Python; left out, they are read from the annotations. A function
         `takes` Arrow arrays, pandas series or single values: by its annotations, else single values. An aggregate gets
-        the values of a whole group. `on_error="null"`: NULL for a row it fails on, instead of an error.
+        the values of a whole group; a class with `partial`, `merge` and `finish` is one whose results merge.
+        `on_error="null"`: NULL for a row it fails on, instead of an error.
         """
         self._engine.check_open()
         options = {"on_error": on_error} if on_error != "fail" else {}

@@ -17,7 +17,15 @@ from penstock.catalog.functions import (
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.infer import assignable
-from penstock.plan.trees import call, mark_aggregate, mark_nondeterministic, type_of, typed, unmark_aggregates
+from penstock.plan.trees import (
+    call,
+    mark_aggregate,
+    mark_in_parts,
+    mark_nondeterministic,
+    type_of,
+    typed,
+    unmark_aggregates,
+)
 from penstock.sql.format import format_tree
 from penstock.sql.spans import own_span, span_of
 from penstock.types import TIMESTAMP
@@ -124,7 +132,8 @@ def _user(binder: ExpressionBinder, node: exp.Anonymous, user: FunctionDefinitio
         binder.aggregate_depth -= 1
     named = [part for place, value in enumerate(bound) for part in (exp.Literal.string(f"a{place}"), value)]
     rows = call("collect_list", call("named_struct", *named))
-    return mark_aggregate(typed(call(user.name.text, rows), user.returns), format_tree(node))
+    made = typed(call(user.name.text, rows), user.returns)
+    return mark_aggregate(mark_in_parts(made) if user.merges else made, format_tree(node))
 
 
 def _user_arguments(binder: ExpressionBinder, node: exp.Anonymous, user: FunctionDefinition) -> list[exp.Expr]:

@@ -7,7 +7,7 @@ those of a batch into them, and computes the columns of the view from keys and p
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from penstock.frozen import frozen
 
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
     from penstock.types import SqlType
 
-MergeHow = Literal["sum", "count", "min", "max"]
+MergeHow = Literal["sum", "count", "min", "max", "function"]
+# What the parts of an aggregate of the user's are called in texts, before its name; no user can write such names.
+PARTIAL: Final = "__partial_"
+MERGE: Final = "__merge_"
+FINISH: Final = "__finish_"
 
 
 @frozen
@@ -33,12 +37,13 @@ class Partial:
 
     `how` tells the store to merge: `sum` adds and leaves NULLs out (NULL only while both are NULL), `count` adds and is
     never NULL, `min` and `max` keep the smaller or larger one and leave NULLs out; NaN is the largest number. A sum
-    that no longer fits its type is an error, as it is in Spark.
+    that no longer fits its type is an error, as it is in Spark. `function` calls the user's aggregate of that name.
     """
 
     name: str
     type: SqlType | None
     how: MergeHow
+    function: str | None = None
 
 
 @frozen

@@ -1,7 +1,8 @@
 """Which running aggregates the view store can keep, and how: partial results of a batch that merge by key.
 
-COUNT, SUM, MIN, MAX and AVG merge, each with FILTER. What is computed from them above the aggregate must mean the same
-in Spark and in the store; where it might not, or an aggregate does not merge, Spark keeps the state.
+COUNT, SUM, MIN, MAX and AVG merge, each with FILTER, and aggregates of the user's that say how. What is computed from
+them above the aggregate must mean the same in Spark and in the store; where it might not, or an aggregate does not
+merge, Spark keeps the state.
 """
 
 from __future__ import annotations
@@ -11,13 +12,22 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.frozen import frozen
-from penstock.plan.merge_plan import MergeColumn, MergeHow, MergeKey, MergePlan, Partial, Reduction
+from penstock.plan.merge_plan import (
+    FINISH,
+    PARTIAL,
+    MergeColumn,
+    MergeHow,
+    MergeKey,
+    MergePlan,
+    Partial,
+    Reduction,
+)
 from penstock.plan.pane_plan import PANE
 from penstock.plan.store_calls import MEAN
 from penstock.plan.store_terms import quoted
 from penstock.plan.store_text import store_expression
-from penstock.plan.trees import aggregate_text, aliased, call, column, number, select, type_of, typed
-from penstock.types import BIGINT, DOUBLE
+from penstock.plan.trees import aggregate_text, aliased, call, column, in_parts, number, select, type_of, typed
+from penstock.types import BIGINT, DOUBLE, STRING
 
 if TYPE_CHECKING:
     from penstock.plan.relation import Field
@@ -125,6 +135,8 @@ class _Maker:
         return made
 
     def _aggregate(self, tree: exp.Expr) -> exp.Expr:
+        if in_parts(tree):
+            return self._of_user(tree)
         inner, condition = tree, None
         if isinstance(tree, exp.Filter):
             inner, condition = tree.this, tree.expression.this
@@ -156,13 +168,29 @@ class _Maker:
             return self._partial(_LOGICAL[name], _filtered(argument, condition), found)
         raise NotMergeableError(f"{shown} does not merge")
 
-    def _partial(self, how: MergeHow, argument: exp.Expr, sql_type: SqlType | None) -> exp.Expr:
+    def _of_user(self, tree: exp.Expr) -> exp.Expr:
+        """An aggregate of the user's in parts: over the collected rows of a batch, and of the batches before."""
+        if self._pane is not None:
+            raise NotMergeableError(f"{aggregate_text(tree)} is not kept in panes")
+        rows, condition = tree.expressions[0], None
+        if isinstance(rows, exp.Filter):
+            rows, condition = rows.this, rows.expression.this
+        partial = self._partial("function", _filtered(rows.expressions[0], condition), STRING, tree.name)
+        return typed(call(FINISH + tree.name, partial), type_of(tree))
+
+    def _partial(
+        self, how: MergeHow, argument: exp.Expr, sql_type: SqlType | None, function: str | None = None
+    ) -> exp.Expr:
         if argument not in self._arguments:
             self._arguments.append(argument)
         name = f"__a{self._arguments.index(argument)}"
-        made = call(how, column(name))
+        made = (
+            call(how, column(name))
+            if function is None
+            else call(PARTIAL + function, call("collect_list", column(name)))
+        )
         if made not in self._calls:
-            self.partials.append(Partial(f"__p{len(self._calls)}", sql_type, how))
+            self.partials.append(Partial(f"__p{len(self._calls)}", sql_type, how, function))
             self._reductions.append(Reduction(f"__p{len(self._calls)}", how, name))
             self._calls.append(made)
         return typed(column(f"__p{self._calls.index(made)}"), sql_type)

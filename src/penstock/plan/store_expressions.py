@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from penstock.plan.merge_plan import FINISH
 from penstock.plan.store_calls import CALLS
 from penstock.plan.store_casts import cast, temporal_literal
 from penstock.plan.store_terms import (
@@ -280,6 +281,9 @@ class StoreExpressions:
         return cast(self.term(node.this), target)
 
     def call(self, node: exp.Anonymous) -> Term:
+        sql_type = type_of(node)
+        if node.name.startswith(FINISH) and sql_type is not None:
+            return Term(f"{quoted(node.name)}({self.term(node.expressions[0]).sql})", sql_type)
         write = CALLS.get(node.name.lower())
         if write is None:
             raise DiffersError

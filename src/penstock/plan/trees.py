@@ -17,6 +17,7 @@ _LONGEST = 19  # digits of the largest 64-bit number; Python itself refuses to r
 _TYPE = "penstock_type"
 _AGGREGATE = "penstock_aggregate"
 _NONDETERMINISTIC = "penstock_nondeterministic"
+_IN_PARTS = "penstock_in_parts"
 
 
 def typed(node: exp.Expr, sql_type: SqlType | None) -> exp.Expr:
@@ -48,6 +49,17 @@ def aggregate_text(node: exp.Expr) -> str | None:
     """What the user wrote, if the node is an aggregate."""
     found: str | None = node.meta.get(_AGGREGATE)
     return found
+
+
+def mark_in_parts(node: exp.Expr) -> exp.Expr:
+    """The node, marked as an aggregate of the user's whose results merge."""
+    node.meta[_IN_PARTS] = True
+    return node
+
+
+def in_parts(node: exp.Expr) -> bool:
+    """Whether the node is an aggregate of the user's whose results merge."""
+    return bool(node.meta.get(_IN_PARTS))
 
 
 def mark_nondeterministic(node: exp.Expr, name: str) -> exp.Expr:

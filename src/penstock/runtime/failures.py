@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from penstock.errors import CONDITIONS, PenstockError, RuntimeFailure
-from penstock.spark.function_call import FAILED
+from penstock.spark.function_error import FAILED
 
 _FUNCTION: Final = re.compile(rf"\[{FAILED}\] (function .*)")  # what a worker says when a function of the user fails
 _OWN_ERROR: Final = re.compile(

@@ -8,21 +8,24 @@ registers it again.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.catalog.function_body import read_body
 from penstock.catalog.model import FunctionDefinition, ObjectKey
-from penstock.catalog.python_types import PythonSignature, read_signature
+from penstock.catalog.python_types import PARTS, PythonSignature, in_parts, read_signature
 from penstock.errors import CatalogError, RuntimeFailure
 from penstock.plan.computed import computed_functions
 from penstock.spark.function_call import FunctionCall
 from penstock.spark.function_code import FunctionCode, load
+from penstock.spark.merging_function import MergingFunction
 from penstock.spark.user_functions import register_functions
 from penstock.stores.arrow_types import arrow_type
 from penstock.stores.files.faults import outside
 from penstock.stores.files.listing import within
+from penstock.types import STRING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.catalog.model import SourceDefinition
     from penstock.catalog.snapshot import Catalog
+    from penstock.stores.views.store import ViewStore
     from penstock.types import SqlType
 
 MISSING: Final = "FUNCTION_MISSING"
@@ -73,9 +77,24 @@ class Functions:
         """Make the functions of a query known to Spark, those in computed columns of its sources included."""
         catalog = self._catalog()
         found = [catalog[ObjectKey("function", name)] for name in self.needed(names, sources)]
-        calls = [self.call(item) for item in found if isinstance(item, FunctionDefinition)]
+        known = [item for item in found if isinstance(item, FunctionDefinition)]
+        calls = [self.call(item) for item in known]
+        calls += [
+            (replace(call, step="partial", returns=arrow_type(STRING)), STRING)
+            for item, (call, _) in zip(known, calls, strict=True)
+            if item.merges
+        ]
         if calls:
             register_functions(spark, calls)
+
+    def make_ready_to_merge(self, store: ViewStore, names: Iterable[str]) -> None:
+        """Make the aggregates of a query that are in parts known to the store that merges them."""
+        catalog = self._catalog()
+        for name in names:
+            item = catalog[ObjectKey("function", name)]
+            if isinstance(item, FunctionDefinition) and item.merges:
+                call, returns = self.call(item)
+                store.add_aggregate(call.name, MergingFunction(call.name, call.code, call.returns), returns)
 
     def needed(self, names: Iterable[str], sources: Sequence[SourceDefinition] = ()) -> tuple[str, ...]:
         """The functions of a query and of the computed columns of its sources, each once."""
@@ -92,6 +111,13 @@ class Functions:
         except (Exception, SystemExit) as error:
             raise _missing(name, code, error) from error
         options = dict(definition.options)
+        if options.get("merge") == "true" and not (definition.aggregate and in_parts(load(code))):
+            raise CatalogError(
+                "INVALID_DEFINITION",
+                f"function {name} is no aggregate in parts",
+                hint=f"merge = true is for a class with the methods {', '.join(PARTS)}",
+                span=definition.name.span,
+            )
         returns = _returns(definition, signature)
         made = FunctionCall(
             name=name,

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.catalog.function_body import REGISTERED
-from penstock.catalog.python_types import python_type, read_signature
+from penstock.catalog.python_types import in_parts, python_type, read_signature
 from penstock.errors import CatalogError, InternalError, PenstockError
 from penstock.plan.analyze import analyze
 from penstock.runtime.functions import MISSING
@@ -43,6 +43,8 @@ def register_function(
     path = importable(function)
     # Decided here: a copy of the function in another process may have lost what its annotations name.
     options = {"takes": signature.takes, **options} if signature.takes != "values" else options
+    if aggregate and in_parts(function):
+        options = {**options, "merge": "true"}
     statement = CreateFunction(
         name=Name(name),
         parameters=_parameters(name, arguments, signature),

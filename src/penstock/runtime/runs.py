@@ -86,6 +86,8 @@ def make_run(
         roots=roots,
     )
     types = _found_types(spec, own, scans, dimensions)
+    if spec.plan.merge is not None:
+        functions.make_ready_to_merge(store, spec.plan.functions)
     if spec.view is not None:
         store.create_view(_view_spec(spec, types))
     return Run(

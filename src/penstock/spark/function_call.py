@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.spark.function_code import FunctionCode, load
+from penstock.spark.function_error import failure
+from penstock.spark.merging_function import Step, for_groups, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Takes = Literal["values", "arrow", "pandas"]
-FAILED: Final = "FUNCTION_FAILED"
-_SHOWN: Final = 500
-
-
-class FunctionError(Exception):
-    """The function failed; the text is what the user is told, with the condition in front for whoever finds it."""
 
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """What Spark is given for a function. An aggregate gets the collected rows of each group as a list of structs."""
+    """What Spark is given for a function. An aggregate gets the collected rows of each group as a list of structs.
+
+    `step` is what an aggregate in parts is asked for: its result, or a partial one that the view store merges.
+    """
 
     name: str
     code: FunctionCode
@@ -34,15 +33,17 @@ class FunctionCall:
     returns: pa.DataType
     aggregate: bool = False
     null_on_error: bool = False
+    step: Step = "whole"
 
     def __call__(self, *arrays: pa.Array) -> pa.Array:
         """One batch of rows, or of groups."""
         try:
             function = load(self.code)
-            return self._groups(function, arrays[0]) if self.aggregate else self._rows(function, arrays)
+            if self.aggregate:
+                return self._groups(for_groups(function, self.step), arrays[0])
+            return self._rows(function, arrays)
         except (Exception, SystemExit) as error:
-            text = " ".join(str(error).split())[:_SHOWN]
-            raise FunctionError(f"[{FAILED}] function {self.name} failed: {type(error).__name__}: {text}") from error
+            raise failure(self.name, error) from error
 
     # rows
 
@@ -112,13 +113,13 @@ class FunctionCall:
     def _made(self, values: list[Any]) -> pa.Array:
         import pyarrow as pa
 
-        plain = [_plain(value) for value in values]
+        found = [plain(value) for value in values]
         try:
-            return pa.array(plain, self.returns)
+            return pa.array(found, self.returns)
         except (pa.ArrowException, TypeError, ValueError):
             if not self.null_on_error:
                 raise
-        return pa.concat_arrays([self._or_null(value) for value in plain])
+        return pa.concat_arrays([self._or_null(value) for value in found])
 
     def _or_null(self, value: Any) -> pa.Array:
         import pyarrow as pa
@@ -127,10 +128,3 @@ class FunctionCall:
             return pa.array([value], self.returns)
         except (pa.ArrowException, TypeError, ValueError):
             return pa.nulls(1, self.returns)
-
-
-def _plain(value: Any) -> Any:
-    """A value of Arrow or NumPy as one of Python."""
-    if hasattr(value, "as_py"):
-        return value.as_py()
-    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.plan.merge_plan import PARTIAL
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -20,5 +22,6 @@ def register_functions(spark: SparkSession, calls: Iterable[tuple[FunctionCall, 
 
     for call, returns in calls:
         # By its constructor: the decorator wants annotations, and `__call__` takes any number of arrays.
-        made = UserDefinedFunction(call, returns.spark(), call.name, PythonEvalType.SQL_SCALAR_ARROW_UDF)
-        spark.udf.register(call.name, made)
+        name = call.name if call.step == "whole" else PARTIAL + call.name
+        made = UserDefinedFunction(call, returns.spark(), name, PythonEvalType.SQL_SCALAR_ARROW_UDF)
+        spark.udf.register(name, made)

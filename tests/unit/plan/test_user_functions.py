@@ -14,6 +14,9 @@ FUNCTIONS = """
 CREATE FUNCTION score(p DOUBLE, s STRING) RETURNS DOUBLE AS 'shop.score';
 CREATE FUNCTION anything RETURNS STRING AS 'shop.anything';
 CREATE AGGREGATE middle(p DOUBLE) RETURNS DOUBLE AS 'shop.middle';
+CREATE AGGREGATE centre(p DOUBLE) RETURNS DOUBLE WITH (merge = true) AS 'shop.Mean';
+CREATE AGGREGATE when_fine(p DOUBLE) RETURNS DOUBLE WITH (merge = true, on_error = 'null') AS 'shop.Mean';
+CREATE AGGREGATE several(p DOUBLE) RETURNS ARRAY<DOUBLE> WITH (merge = true) AS 'shop.Several';
 CREATE MATERIALIZED VIEW counts AS SELECT symbol, COUNT(*) AS n FROM trades GROUP BY symbol;
 """
 
@@ -39,6 +42,44 @@ def test_aggregates_are_collected() -> None:
     job = plan_job(planned(FUNCTIONS + "SELECT symbol, middle(price) AS m FROM trades GROUP BY symbol"))
     assert (job.kind, job.functions) == ("update", ("middle",))  # the view store cannot merge it
     assert "middle" in job.state
+
+
+def test_aggregates_in_parts_are_merged() -> None:
+    """Q7: a batch is reduced to partial results in Spark's workers, and the view store merges and finishes them."""
+    query = """
+        SELECT symbol, 2 * centre(price) FILTER (WHERE price > 1) AS m, COUNT(*) AS n FROM trades GROUP BY symbol
+        HAVING centre(price) < 5
+    """
+    job = plan_job(planned(FUNCTIONS + query))
+    assert (job.kind, job.functions) == ("merge", ("centre",))
+    assert job.batch is not None
+    assert "__partial_centre(collect_list(`__a0`)) AS `__p0`" in " ".join(job.batch.split())
+    assert "IF(`trades`.`price` > 1, named_struct('a0', `trades`.`price`), NULL)" in " ".join(job.core.split()).replace(
+        "if(", "IF("
+    )
+    assert job.merge is not None
+    assert [(part.how, part.function) for part in job.merge.partials] == [
+        ("function", "centre"), ("count", None), ("function", "centre"),
+    ]  # fmt: skip
+    assert '"__finish_centre"("__p0")' in job.merge.columns[1].expression
+    assert job.merge.keep is not None
+    assert '"__finish_centre"("__p2")' in job.merge.keep
+
+
+@pytest.mark.parametrize(
+    "call", ["middle(price)", "when_fine(price)", "several(price)", "centre(price), median(price)"]
+)
+def test_what_does_not_merge_is_collected(call: str) -> None:
+    job = plan_job(planned(FUNCTIONS + f"SELECT symbol, {call} FROM trades GROUP BY symbol"))
+    assert job.kind == "update"
+    assert "__partial_" not in job.core
+
+
+def test_windows_collect_values_of_aggregates_in_parts() -> None:
+    for window in ("TUMBLE(ts, INTERVAL '1' HOUR)", "HOP(ts, INTERVAL '1' MINUTE, INTERVAL '1' HOUR)"):
+        job = plan_job(planned(FUNCTIONS + f"SELECT symbol, centre(price) AS m FROM trades GROUP BY symbol, {window}"))
+        assert job.kind == "append"
+        assert "centre(collect_list(" in job.core
 
 
 def test_explain_tells_of_them() -> None:

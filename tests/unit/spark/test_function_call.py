@@ -12,8 +12,11 @@ import pyarrow.compute as pc
 import pytest
 from pyspark import cloudpickle
 
-from penstock.spark.function_call import FunctionCall, FunctionError
+from penstock.catalog.python_types import read_signature
+from penstock.spark.function_call import FunctionCall
 from penstock.spark.function_code import FunctionCode, load
+from penstock.spark.function_error import FunctionError
+from penstock.spark.merging_function import MergingFunction
 
 NUMBERS = pa.array([1, None, 3], pa.int64())
 
@@ -101,6 +104,54 @@ def test_aggregates_get_whole_groups() -> None:
     assert lists(groups).to_pylist() == [2.5, None, 5.0]
     assert call(lambda a, _: pc.sum(a), pa.int64(), "arrow", aggregate=True)(groups).to_pylist() == [1, None, 5]
     assert call(lambda a, _: a.max(), pa.float64(), "pandas", aggregate=True)(groups).to_pylist()[2] == 5.0
+
+
+class Longest:
+    """The longest text, in parts."""
+
+    def partial(self, texts: list[str | None]) -> dict[str, Any]:
+        return {"seen": pc.count(pa.array(texts, pa.string())), "text": max(filter(None, texts), key=len, default="")}
+
+    def merge(self, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+        text = max(left["text"], right["text"], key=len)
+        return {"seen": left["seen"] + right["seen"], "text": text}
+
+    def finish(self, kept: dict[str, Any]) -> str | None:
+        return f"{kept['text']} of {kept['seen']}" if kept["seen"] else None
+
+
+def test_aggregates_in_parts() -> None:
+    """Q7: as a whole, and in parts that travel as text, the result is the same."""
+    row = pa.struct([("a0", pa.string())])
+    groups = pa.array([[{"a0": "to"}, {"a0": None}, {"a0": "fro"}], [], [{"a0": "x"}]], pa.list_(row))
+    assert call(Longest, pa.string(), aggregate=True)(groups).to_pylist() == ["fro of 2", None, "x of 1"]
+    partial = call(Longest, pa.string(), aggregate=True, step="partial")
+    texts = partial(groups).to_pylist()
+    assert texts[0] == '{"seen": 2, "text": "fro"}'
+    merging = MergingFunction("longest", partial.code, pa.string())
+    assert merging.finish(merging.merge(texts[1], merging.merge(texts[2], texts[0]))) == "fro of 3"
+    assert merging.finish(texts[1]) is None
+    signature = read_signature(Longest, aggregate=True)
+    assert (signature.takes, str(signature.returns)) == ("values", "STRING")
+    assert [str(kind) for _, kind in signature.parameters or ()] == ["STRING"]
+
+
+def test_parts_that_fail() -> None:
+    class Wrong(Longest):
+        def partial(self, texts: list[str | None]) -> dict[str, Any]:
+            return {"seen": object()}
+
+        def finish(self, kept: dict[str, Any]) -> str | None:
+            return kept["seen"]  # type: ignore[no-any-return]
+
+    partial = call(Wrong, pa.string(), aggregate=True, step="partial")
+    with pytest.raises(FunctionError, match="a partial result is what JSON can hold, and no object"):
+        partial(pa.array([[{"a0": "x"}]], pa.list_(pa.struct([("a0", pa.string())]))))
+    merging = MergingFunction("f", partial.code, pa.string())
+    with pytest.raises(FunctionError, match="function f failed: ArrowTypeError"):
+        merging.finish('{"seen": 1}')
+    with pytest.raises(FunctionError, match="function f failed: KeyError"):
+        merging.merge("{}", "{}")
 
 
 def test_code_from_sources(tmp_path: Any) -> None:

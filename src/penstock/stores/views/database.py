@@ -25,6 +25,7 @@ FILE: Final = "views.duckdb"
 
 _FULL: Final = re.compile(r"no space left|disk quota|disk full|max_temp_directory_size|file too large", re.IGNORECASE)
 _LOCKED: Final = re.compile(r"could not set lock|conflicting lock|being used by another", re.IGNORECASE)
+_FUNCTION: Final = re.compile(r"\[FUNCTION_FAILED\] (.*)")
 _CLOSED: Final = re.compile(r"connection (?:already |has been )?(?:closed|never)|closed database", re.IGNORECASE)
 
 
@@ -158,6 +159,8 @@ class ViewDatabase:
         import duckdb
 
         text = first_line(error)
+        if (failed := _FUNCTION.search(str(error))) is not None:
+            return RuntimeFailure("FUNCTION_FAILED", failed[1], hint="mend the function, then resume the job")
         if _FULL.search(str(error)):
             return _full(self.path)
         if isinstance(error, duckdb.ConnectionException) or _CLOSED.search(text):

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InternalError
 from penstock.frozen import frozen
+from penstock.plan.merge_plan import MERGE
 from penstock.stores.duckdb_types import duckdb_type, quoted
 from penstock.stores.views.model import KEEP, ViewSpec
 
 if TYPE_CHECKING:
-    from penstock.plan.merge_plan import MergePlan
+    from penstock.plan.merge_plan import MergePlan, Partial
     from penstock.types import SqlType
 
 _MERGES: Final[dict[str, Callable[[str, str], str]]] = {
@@ -130,7 +131,7 @@ def _of_merge(spec: ViewSpec, plan: MergePlan) -> KeyedLayout:
         # Inside, keys and merged partials have the plan's own names, for its expressions.
         inner = [f"coalesce(v.{stored}, st.{stored}) AS {quoted(name)}" for name, stored in sources[: len(keys)]]
         for part, (stored, kind) in zip(plan.partials, partials, strict=True):
-            both = _MERGES[part.how](f"v.{stored}", f"st.{stored}")
+            both = _both(part, f"v.{stored}", f"st.{stored}")
             inner.append(f"CAST({both} AS {kind}) AS {quoted(part.name)}")
         inner += [f"v.{name} AS {mine}{name}" for name in (*(name for name, _ in values), "shown")]
         outer = [f"{quoted(name)} AS {stored}" for name, stored in sources]
@@ -142,6 +143,14 @@ def _of_merge(spec: ViewSpec, plan: MergePlan) -> KeyedLayout:
     return KeyedLayout(
         tuple(keys), tuple(values), tuple(visible), tuple(sources), keeps_hidden_rows=True, merged=merged
     )
+
+
+def _both(part: Partial, old: str, new: str) -> str:
+    """What was kept of a partial result and what a batch brings, as one."""
+    if part.function is None:
+        return _MERGES[part.how](old, new)
+    merge = quoted(MERGE + part.function)
+    return f"CASE WHEN {old} IS NULL THEN {new} WHEN {new} IS NULL THEN {old} ELSE {merge}({old}, {new}) END"
 
 
 def _prefix(names: Sequence[str]) -> str:

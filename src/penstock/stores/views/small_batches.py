@@ -40,6 +40,8 @@ class SmallBatches:
             return None
         if any(types[key.name].name in _NESTED for key in plan.keys):
             return None
+        if any(each.how == "function" for each in reductions):
+            return None
         if any(each.how == "sum" and types[each.partial].name not in _SUMMED for each in reductions):
             return None
         items = [f"{_key(key.name, types[key.name])} AS {quoted(key.name)}" for key in plan.keys]

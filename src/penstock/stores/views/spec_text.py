@@ -82,7 +82,10 @@ def _maybe_in(parts: list[Any] | None) -> SqlType | None:
 def _merge_out(plan: MergePlan) -> dict[str, Any]:
     return {
         "keys": [[key.name, _maybe_out(key.type)] for key in plan.keys],
-        "partials": [[part.name, _maybe_out(part.type), part.how] for part in plan.partials],
+        "partials": [
+            [part.name, _maybe_out(part.type), part.how, *([] if part.function is None else [part.function])]
+            for part in plan.partials
+        ],
         "columns": [[column.name, _maybe_out(column.type), column.expression] for column in plan.columns],
         "keep": plan.keep,
     }
@@ -93,7 +96,7 @@ def _merge_in(document: dict[str, Any]) -> MergePlan:
 
     return MergePlan(
         tuple(MergeKey(name, _maybe_in(kind)) for name, kind in document["keys"]),
-        tuple(Partial(name, _maybe_in(kind), how) for name, kind, how in document["partials"]),
+        tuple(Partial(name, _maybe_in(kind), *how) for name, kind, *how in document["partials"]),
         tuple(MergeColumn(name, _maybe_in(kind), expression) for name, kind, expression in document["columns"]),
         document["keep"],
     )

@@ -41,11 +41,14 @@ from penstock.stores.views.reading import answer
 from penstock.stores.views.schema import prepare
 from penstock.stores.views.spec_text import spec_from_text, spec_to_text
 from penstock.stores.views.system_tables import stored_system_table
+from penstock.stores.views.user_aggregates import AggregateParts, add_aggregate
 from penstock.stores.views.view_table import BatchMark, ViewTable
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+
+    from penstock.types import SqlType
 
 # Measured: with a checkpoint every 50 commits the slowest commit took an eighth of what DuckDB's own cost.
 _COMMITS_BETWEEN_CHECKPOINTS: Final = 50
@@ -145,6 +148,11 @@ class ViewStore:
             self._last_seq[spec.name] = 0
             # Readers take the whole mapping at once, without the lock.
             self._views = {**self._views, spec.name: table}
+
+    def add_aggregate(self, name: str, parts: AggregateParts, returns: SqlType) -> None:
+        """Make an aggregate of the user's known to the views that merge it; a newer one takes its place."""
+        with self._lock, self._database.errors():
+            add_aggregate(self._database.writer, name, parts, returns)
 
     def drop_view(self, name: str) -> None:
         """Remove a view and its changes; no such view is fine. The ledger of its job stays: see `forget_job`."""
