@@ -121,6 +121,11 @@ class SchemaRegistry:
         with self._lock:
             self._learned.setdefault(scope, set()).add(number)
 
+    def forget_absent(self) -> None:
+        """Ask for numbers again that were not there."""
+        with self._lock:
+            self._absent.clear()
+
     # one request
 
     def _ask(self, method: str, place: str, body: object = None, about: str = "") -> Any:
@@ -208,6 +213,14 @@ def registry_of(options: Mapping[str, object], reveal: Callable[[object], object
     key = (access.origin, access.path, *sorted(access.headers.items()))
     with _clients_lock:
         return _clients.setdefault(key, SchemaRegistry(access))
+
+
+def look_again() -> None:
+    """Somebody says that schemas are there which were not."""
+    with _clients_lock:
+        clients = list(_clients.values())
+    for client in clients:
+        client.forget_absent()
 
 
 def registry_access(options: Mapping[str, object], reveal: Callable[[object], object]) -> RegistryAccess:

@@ -393,6 +393,13 @@ def _control(statement: s.ControlJob, session: Session) -> Analysis:
     return Analysis(session)
 
 
+@_analyze.register
+def _retry(statement: s.RetryDeadLetters, session: Session) -> Analysis:
+    if statement.job is not None:
+        _check_job(statement.job, session)
+    return Analysis(session)
+
+
 def _check_job(name: s.Name, session: Session) -> None:
     from penstock.plan.scope import nearest
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.runtime.event_time import EventTimeTracker
     from penstock.runtime.job_spec import JobSpec
     from penstock.runtime.rereads import Rereads
+    from penstock.runtime.retries import Retry
     from penstock.runtime.targets import Target
     from penstock.spark.checked_scan import CheckedScan
     from penstock.spark.watermark_calls import QueryHandle
@@ -89,6 +90,7 @@ class BatchCallback:
         self.closing = Event()
         self.busy = RLock()  # held while a batch is worked on, and by whoever moves time between batches
         self.error: BaseException | None = None
+        self.retry: Retry | None = None  # dead letters that the next batch reads again
 
     def use(self, handle: QueryHandle) -> None:
         """The query has been started."""
@@ -159,7 +161,11 @@ class BatchCallback:
         ]
         counts = [self._row_counts(scan, span) for scan, span in zip(self._scans, ranges, strict=True)]
         input_rows = sum(sum(each.values()) for each in counts)
-        rows = self._target.take(frame, input_rows, batch_id)
+        asked, mended = self.retry, ()
+        if asked is not None and before is not None and before.sources[0] is not None:
+            found = self._rereads.mended(asked.places, before.sources[0], logged.timestamp_ms)
+            frame, mended = found.joined(frame), found.places
+        rows = self._target.take(frame, input_rows + len(mended), batch_id)
         hit("batch.after_action")
         observed = self._seen(input_rows)
         self._observe(counts, observed, logged)
@@ -184,6 +190,7 @@ class BatchCallback:
                 rows=rows if self._target.view is not None else None,
                 late=late if self._spec.late == "keep" else None,
                 dead=dead,
+                retried=mended,
                 offsets=self._partition_offsets(logged),
                 counters=counters,
                 input_rows=input_rows,
@@ -193,6 +200,9 @@ class BatchCallback:
             at=hit,
         )
         self._acknowledge(logged)
+        if asked is not None:
+            self.retry = None
+            asked.done.set()
         self._target.deliver(rows, result)
         self._on_done(self._done(logged, input_rows, skipped=False))
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from penstock.errors import RuntimeFailure
 from penstock.frozen import frozen
 from penstock.plan.late_plan import late_sql
+from penstock.spark.core_frame import core_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.plan.job_plan import JobPlan
     from penstock.spark.checked_scan import CheckedScan
@@ -36,6 +37,20 @@ class LateRows:
 
     rows: pa.Table
     partly: int
+
+
+@frozen
+class MendedRows:
+    """Dead letters that can be read by now, and what follows from them; None where there are none."""
+
+    places: tuple[tuple[str, int, int], ...]
+    rows: pa.Table | None
+
+    def joined(self, frame: DataFrame) -> DataFrame:
+        """The frame of a batch, and these rows behind it."""
+        if self.rows is None:
+            return frame
+        return frame.union(frame.sparkSession.createDataFrame(self.rows, frame.schema))
 
 
 class Rereads:
@@ -72,6 +87,19 @@ class Rereads:
             at = pa.array([batch_time_ms * 1000] * rows.num_rows, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
             found.append(rows.add_column(0, "stream", stream).append_column("recorded_at", at))
         return _once(pa.concat_tables(found)) if found else None
+
+    def mended(self, places: Sequence[tuple[str, int, int]], end: str, batch_time_ms: int) -> MendedRows:
+        """The dead letters among these that can be read by now. The job has one scan, and keeps nothing in Spark."""
+        (scan,) = self._scans
+        asked = [(partition, offset) for stream, partition, offset in places if stream == scan.scan.relation]
+        good = scan.good_places(self._spark, asked, end, batch_time_ms) if asked else []
+        if not good:
+            return MendedRows((), None)
+        scan.rows_at(self._spark, good, end).createOrReplaceTempView(scan.scan.view)
+        for dimension in self._dimensions:
+            dimension.make_ready(self._spark)
+        rows = core_frame(self._spark, self._plan, self._dimensions).toArrow()
+        return MendedRows(tuple((scan.scan.relation, *place) for place in good), rows)
 
     def late(self, ranges: Sequence[OffsetRange], watermark_ms: int, batch_time_ms: int) -> LateRows:
         """The rows whose windows had all closed under a watermark: stream, partition, offset, event_time, row."""

@@ -20,6 +20,7 @@ from penstock.runtime.error_places import place
 from penstock.runtime.inserts import insert_rows
 from penstock.runtime.job_statements import make_insert_spec, make_sink_spec, make_view_spec
 from penstock.runtime.queries import answer
+from penstock.runtime.retries import retry_dead_letters
 from penstock.runtime.topic_partitions import refuse_fewer
 from penstock.sql import statements as s
 from penstock.stores.views import Answer
@@ -236,6 +237,11 @@ def _control(statement: s.ControlJob, engine: Engine, analysis: Analysis) -> Non
 def _advance(statement: s.AdvanceWatermark, engine: Engine, analysis: Analysis) -> None:
     stream = engine.session.catalog.get(statement.stream)
     engine.advance_watermark(stream.name.text, statement.timestamp_us)
+
+
+@_run.register(s.RetryDeadLetters)
+def _retry(statement: s.RetryDeadLetters, engine: Engine, analysis: Analysis) -> None:
+    retry_dead_letters(engine, None if statement.job is None else statement.job.text)
 
 
 @_run.register(s.SetSetting)

@@ -10,7 +10,7 @@ that count is above zero is the range read again, to tell which rows were bad an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -125,6 +125,29 @@ class CheckedScan:
         raw = source_of(self._connector).between(spark, self.request, None, end)
         frame = self._judged(self._declared(raw, self.scan.columns), f.timestamp_millis(f.lit(batch_time_ms)))
         return self._good(frame).select(*[_quoted(name) for name in self.scan.columns])
+
+    def good_places(
+        self, spark: SparkSession, places: Sequence[tuple[int, int]], end: str, batch_time_ms: int
+    ) -> list[tuple[int, int]]:
+        """Which of these rows are good, by partition and offset; those that are gone are not."""
+        from pyspark.sql import functions as f
+
+        raw = self._rows_at(spark, places, end)
+        frame = self._judged(self._declared(raw, self.scan.columns), f.timestamp_millis(f.lit(batch_time_ms)))
+        found = self._good(frame).select("__partition", "__offset").toArrow()
+        return sorted(zip(*(found.column(name).to_pylist() for name in ("__partition", "__offset")), strict=True))
+
+    def rows_at(self, spark: SparkSession, places: Sequence[tuple[int, int]], end: str) -> DataFrame:
+        """These rows, which are known to be good, with the columns that the query needs."""
+        frame = self._declared(self._rows_at(spark, places, end), self.scan.columns)
+        return frame.select(*[_quoted(name) for name in self.scan.columns])
+
+    def _rows_at(self, spark: SparkSession, places: Sequence[tuple[int, int]], end: str) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        raw = source_of(self._connector).between(spark, self.request, None, end)
+        wanted = spark.createDataFrame(list(places), "__partition INT, __offset BIGINT")
+        return raw.join(f.broadcast(wanted), ["__partition", "__offset"], "left_semi")
 
     def bad_again(self, spark: SparkSession, start: str | None, end: str, batch_time_ms: int) -> DataFrame:
         """The bad rows of an offset range: partition, offset, raw, reason, error."""

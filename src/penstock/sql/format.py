@@ -42,6 +42,7 @@ from penstock.sql.statements import (
     Option,
     Query,
     ResetSetting,
+    RetryDeadLetters,
     Select,
     SetSetting,
     Show,
@@ -354,6 +355,11 @@ def _(statement: ControlJob, hide: Hide) -> str:
 def _(statement: AdvanceWatermark, hide: Hide) -> str:
     when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=statement.timestamp_us)
     return f"ADVANCE WATERMARK FOR {format_name(statement.stream)} TO TIMESTAMP '{when.replace(tzinfo=None)}'"
+
+
+@_text.register
+def _(statement: RetryDeadLetters, hide: Hide) -> str:
+    return "RETRY DEAD LETTERS" + ("" if statement.job is None else f" FOR {format_name(statement.job)}")
 
 
 @_text.register

@@ -361,6 +361,13 @@ class AdvanceWatermark(Statement):
 
 
 @frozen(kw_only=True)
+class RetryDeadLetters(Statement):
+    """RETRY DEAD LETTERS [FOR job]; of every job where none is named. WHERE is refused as not there yet."""
+
+    job: Name | None = None
+
+
+@frozen(kw_only=True)
 class SetSetting(Statement):
     """SET key = value."""
 

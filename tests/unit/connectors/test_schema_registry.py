@@ -40,6 +40,9 @@ def test_schemas_by_number_and_subject_are_asked_for_once(server: RegistryServer
     assert found.versions("other") == ()
     assert [found.by_id(99) for _ in range(3)] == [None] * 3
     assert server.requests.count("GET /schemas/ids/99") == 1
+    server.put(None, ONE.replace("one", "three"), 99)
+    found.forget_absent()
+    assert "three" in str(found.by_id(99))
     found.learn("topic", 7)
     assert (found.learned("topic"), found.learned("other")) == ([7], [])
 

@@ -149,6 +149,8 @@ def cases() -> list[tuple[str, s.Statement]]:
             "ADVANCE WATERMARK FOR t TO TIMESTAMP '1970-01-01 00:00:01.5'",
             s.AdvanceWatermark(stream=t, timestamp_us=1_500_000),
         ),
+        ("RETRY DEAD LETTERS", s.RetryDeadLetters()),
+        ("RETRY DEAD LETTERS FOR j", s.RetryDeadLetters(job=j)),
         ("ADVANCE WATERMARK FOR t TO '1970-01-01T02:00:00+02:00'", s.AdvanceWatermark(stream=t, timestamp_us=0)),
         ("SET dialect = 'flink'", s.SetSetting(key="dialect", value=text_value("flink"))),
         ("SET dialect = flink", s.SetSetting(key="dialect", value=text_value("flink"))),

@@ -54,6 +54,8 @@ def _changed(statement: s.Statement | None) -> str | None:
     if isinstance(statement, s.AdvanceWatermark):
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=statement.timestamp_us)
         return f"watermark of {statement.stream} moved to {moment:%Y-%m-%d %H:%M:%S}"
+    if isinstance(statement, s.RetryDeadLetters):
+        return "read dead letters again" + ("" if statement.job is None else f" for job {statement.job}")
     if isinstance(statement, s.SetSetting):
         return f"set {statement.key}"
     if isinstance(statement, s.ResetSetting):

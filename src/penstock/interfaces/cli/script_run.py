@@ -284,4 +284,6 @@ def _used_later(later: Sequence[Parsed]) -> tuple[set[str], set[str]]:
             streams.add(statement.stream.text.casefold())
         if isinstance(statement, s.ControlJob):
             jobs.add(statement.name.text.casefold())
+        if isinstance(statement, s.RetryDeadLetters) and statement.job is not None:
+            jobs.add(statement.job.text.casefold())
     return streams, jobs

@@ -10,7 +10,7 @@ from penstock.errors import ResolutionError
 from penstock.sql.dialects import materialize
 from penstock.sql.parser import PenstockParser
 from penstock.sql.spans import token_span
-from penstock.sql.statements import AdvanceWatermark, ControlJob, Name, Subscribe
+from penstock.sql.statements import AdvanceWatermark, ControlJob, Name, RetryDeadLetters, Subscribe
 
 T = TokenType
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,6 +59,16 @@ def advance(p: PenstockParser) -> AdvanceWatermark:
             span=token_span(token),
         ) from None
     return AdvanceWatermark(stream=stream, timestamp_us=micros)
+
+
+def retry(p: PenstockParser) -> RetryDeadLetters:
+    """RETRY DEAD LETTERS [FOR job]"""
+    p.expect("RETRY", "DEAD", "LETTERS")
+    job = _job_name(p) if p.word("FOR") else None
+    if p.ahead("WHERE"):
+        hint = "leave it out: what can still not be read stays where it is"
+        p.not_yet("RETRY DEAD LETTERS … WHERE is not there yet", hint, p.current, "STATEMENT_NOT_YET")
+    return RetryDeadLetters(job=job)
 
 
 def subscribe(p: PenstockParser) -> Subscribe:

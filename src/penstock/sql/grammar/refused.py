@@ -44,7 +44,6 @@ _LATER: Final = {
     "DECLARE": "use SUBSCRIBE TO view",
     "FETCH": "use SUBSCRIBE TO view",
     "CANCEL": "use STOP JOB name",
-    "RETRY": "it comes with Kafka",
     "PLAN": "drop the view and create it again",
     "COMMENT": "give the comment in CREATE",
     "FLUSH": "results are committed with each batch",
@@ -82,7 +81,7 @@ def refused(p: PenstockParser) -> bool:
             "UNSUPPORTED_STATEMENT", f"{word} has no meaning here", hint=hint, span=token_span(token)
         )
     if word in _LATER:
-        shown = {"RETRY": "RETRY DEAD LETTERS", "PLAN": "PLAN ALTER", "CANCEL": "CANCEL JOBS"}.get(word, word)
+        shown = {"PLAN": "PLAN ALTER", "CANCEL": "CANCEL JOBS"}.get(word, word)
         raise NotYetError("STATEMENT_NOT_YET", f"{shown} is not there yet", hint=_LATER[word], span=token_span(token))
     return False
 

@@ -101,4 +101,5 @@ _RULES: Final[dict[str, Rule]] = {
     "RESTART": jobs.control,
     "STOP": jobs.control,
     "ADVANCE": jobs.advance,
+    "RETRY": jobs.retry,
 }

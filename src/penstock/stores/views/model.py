@@ -60,6 +60,7 @@ class BatchCommit:
     `dead` have the columns of penstock.late_rows and penstock.dead_letters without `job`; columns that are missing are
     NULL, and a missing `batch_id` is this batch. `size_bytes` is what the batch wrote, by default the size of its rows.
     `closing_us` is the watermark under which the batch ran: it closes the windows of a `panes` view that end by then.
+    `retried` are places of dead letters that the batch has read, and that are none any more.
     """
 
     job: str
@@ -77,6 +78,7 @@ class BatchCommit:
     started_at_us: int | None = None
     size_bytes: int | None = None
     closing_us: int = 0
+    retried: tuple[tuple[str, int, int], ...] = ()
 
 
 @frozen

@@ -11,7 +11,7 @@ from penstock.stores.views.model import JobTransition
 from penstock.stores.views.view_table import BATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import duckdb
     import pyarrow as pa
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _LATE: Final = ("stream", "partition", "offset", "event_time", "watermark", "lateness", "row", "batch_id")
 _DEAD: Final = ("stream", "partition", "offset", "raw", "reason", "error", "recorded_at", "batch_id")
+# What stands before the reason of a dead letter that was read again, with the number of the batch.
+RETRIED: Final = "retried "
+NOT_RETRIED: Final = f"NOT starts_with(reason, '{RETRIED}')"
 # Everything that belongs to one job.
 TABLES_OF_A_JOB: Final = ("ledger", "moves", "late_rows", "dead_letters", "jobs", "job_history")
 
@@ -35,6 +38,42 @@ def add_late(writer: duckdb.DuckDBPyConnection, job: str, batch: int, rows: pa.T
 def add_dead(writer: duckdb.DuckDBPyConnection, job: str, batch: int, rows: pa.Table) -> None:
     """Keep the dead letters of a batch."""
     _add(writer, "dead_letters", _DEAD, job, batch, rows)
+
+
+def mark_retried(
+    writer: duckdb.DuckDBPyConnection, job: str, batch: int, places: Sequence[tuple[str, int, int]]
+) -> None:
+    """Dead letters that a batch has read are none any more; they are kept, so that going back before it can be told."""
+    import pyarrow as pa
+
+    if not places:
+        return
+    streams, partitions, offsets = zip(*places, strict=True)
+    table = pa.table({"s": list(streams), "p": pa.array(partitions, pa.int32()), "o": pa.array(offsets, pa.int64())})
+    text = (
+        f"UPDATE store.dead_letters SET reason = '{RETRIED}{batch} ' || reason FROM {quoted(BATCH)} AS b "
+        f'WHERE job = {_literal(job)} AND stream = b.s AND partition = b.p AND "offset" = b.o AND {NOT_RETRIED}'
+    )
+    run_with(writer, text, BATCH, table)
+
+
+def unmark_retried(writer: duckdb.DuckDBPyConnection, job: str, batch: int) -> None:
+    """What was read again after a batch is a dead letter as before."""
+    writer.execute(
+        "UPDATE store.dead_letters SET reason = substr(reason, length(split_part(reason, ' ', 1)) + 2 + "
+        "length(split_part(reason, ' ', 2)) + 1) "
+        f"WHERE job = ? AND NOT {NOT_RETRIED} AND CAST(split_part(reason, ' ', 2) AS BIGINT) > ?",
+        [job, batch],
+    )
+
+
+def dead_places(reader: duckdb.DuckDBPyConnection, job: str) -> list[tuple[str, int, int]]:
+    """Stream, partition and offset of the dead letters of a job, in this order."""
+    text = (
+        'SELECT DISTINCT stream, partition, "offset" FROM store.dead_letters '
+        f"WHERE job = ? AND {NOT_RETRIED} ORDER BY ALL"
+    )
+    return [(row[0], row[1], row[2]) for row in reader.execute(text, [job]).fetchall()]
 
 
 def _add(

@@ -202,6 +202,7 @@ class ViewStore:
                     records.add_late(writer, batch.job, batch.batch_id, batch.late, now)
                 if batch.dead is not None:
                     records.add_dead(writer, batch.job, batch.batch_id, batch.dead)
+                records.mark_retried(writer, batch.job, batch.batch_id, batch.retried)
                 entry = self._ledger.next(_counted(batch, table, changes), now)
                 write_entry(writer, entry, None if table is None else table.id)
                 reached("view.before_commit")
@@ -257,6 +258,7 @@ class ViewStore:
                     table.undo(writer, batch_id)
                 for name, column in (("ledger", "batch"), ("late_rows", "batch_id"), ("dead_letters", "batch_id")):
                     writer.execute(f"DELETE FROM store.{name} WHERE job = ? AND {column} > ?", [job, batch_id])
+                records.unmark_retried(writer, job, batch_id)
                 writer.execute("DELETE FROM store.moves WHERE job = ? AND batch >= ?", [job, batch_id])
                 seqs = {table.spec.name: extent(writer, table).last_seq for table in views}
             self._last_seq |= seqs
@@ -399,6 +401,11 @@ class ViewStore:
         """Stream, partition and offset of the late rows of a job from an offset on."""
         with self._database.snapshot() as reader:
             return records.late_places(reader, job, since)
+
+    def dead_places(self, job: str) -> list[tuple[str, int, int]]:
+        """Stream, partition and offset of the dead letters of a job."""
+        with self._database.snapshot() as reader:
+            return records.dead_places(reader, job)
 
     def job_facts(self, job: str) -> dict[str, Any]:
         """What was kept of a job; empty for an unknown one."""

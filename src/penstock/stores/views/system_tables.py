@@ -11,6 +11,7 @@ from penstock.catalog.system import find_system
 from penstock.stores.duckdb_types import from_duckdb, out_type, typed
 from penstock.stores.views.database import fetched
 from penstock.stores.views.ledger import latest_entries
+from penstock.stores.views.records import NOT_RETRIED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +35,7 @@ _QUERIES: Final = {
     ),
     "penstock.dead_letters": (
         'SELECT job, stream, partition, "offset", raw, reason, error, recorded_at '
-        'FROM store.dead_letters ORDER BY job, batch_id, stream, partition, "offset"'
+        f'FROM store.dead_letters WHERE {NOT_RETRIED} ORDER BY job, batch_id, stream, partition, "offset"'
     ),
 }
 

@@ -306,3 +306,21 @@ def test_a_batch_that_lacks_a_column_is_a_bug(store: ViewStore) -> None:
     store.create_view(merge_view("v"))
     with pytest.raises(InternalError, match="no column"):
         store.commit(commit("v", 0, pa.table({"k": ["a"]})))
+
+
+def test_dead_letters_that_a_batch_has_read_are_none_until_it_is_taken_back(store: ViewStore) -> None:
+    """K7, I11."""
+    store.create_view(merge_view("v"))
+    store.commit(commit("v", 0, batch_table("merge", ROWS), dead=dead_letters()))
+    before = everything(store)[3]
+    place = ("s", 1, 7)
+    assert store.dead_places("v") == [place]
+    assert store.dead_places("other") == []
+    store.commit(commit("v", 1, batch_table("merge", ROWS), retried=(("s", 1, 8), ("t", 1, 7))))
+    assert store.dead_places("v") == [place]
+    store.commit(commit("v", 2, batch_table("merge", ROWS), retried=(place,)))
+    assert (store.dead_places("v"), everything(store)[3]) == ([], [])
+    store.rollback("v", 2)
+    assert store.dead_places("v") == []
+    store.rollback("v", 1)
+    assert (store.dead_places("v"), everything(store)[3]) == ([place], before)

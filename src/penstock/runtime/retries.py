@@ -1,0 +1,67 @@
+"""RETRY DEAD LETTERS: records that could not be read are read again, after something was mended.
+
+The job is asked for one more batch, and takes the records into it: what follows from them, and that they are no dead
+letters any more, is part of the batch's own transaction. What still cannot be read stays a dead letter.
+"""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import TYPE_CHECKING, Final
+
+from penstock.connectors.schema_registry import look_again
+from penstock.errors import NotYetError, RuntimeFailure
+from penstock.runtime.states import JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.runtime.engine import Engine
+    from penstock.runtime.job import Job
+    from penstock.runtime.job_spec import JobSpec
+
+_SECONDS: Final = 300.0
+
+Place = tuple[str, int, int]  # stream, partition, offset
+
+
+class Retry:
+    """Dead letters that the next batch takes along; `done` is set when that batch is in the ledger."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self.places = tuple(places)
+        self.done = Event()
+
+
+def retry_dead_letters(engine: Engine, name: str | None) -> None:
+    """Read the dead letters of a job, or of all jobs, again; returns when they are taken."""
+    look_again()
+    for job in tuple(engine.jobs.values()):
+        if name is not None and job.name.casefold() != name.casefold():
+            continue
+        places = engine.home.views.dead_places(job.name)
+        if not places or (name is None and not can_retry(job.spec)):
+            continue
+        _retry(job, places)
+
+
+def can_retry(spec: JobSpec) -> bool:
+    """Whether rows may come to a job beside its stream: Spark keeps nothing for it, and no watermark passes them."""
+    plan = spec.plan
+    return len(plan.scans) == 1 and not (plan.kept or plan.steps or plan.uses_event_time) and plan.panes is None
+
+
+def _retry(job: Job, places: Sequence[Place]) -> None:
+    if not can_retry(job.spec):
+        raise NotYetError(
+            "QUERY_NOT_YET",
+            f"the dead letters of job {job.name} cannot be read again: it has windows, joins or keys that Spark keeps",
+            hint="create the view again to read everything from the start",
+        )
+    if job.state is not JobState.RUNNING or job.run is None:
+        raise RuntimeFailure("JOB_STATE", f"job {job.name} does not run", hint=f"RESUME JOB {job.name}")
+    job.wait_first_batch(_SECONDS)
+    asked = Retry(places)
+    job.run.callback.retry = asked
+    job.nudge()
+    job.wait(asked.done.is_set, _SECONDS, "its dead letters", every=0.05)
