@@ -161,7 +161,8 @@ class BatchCallback:
         ]
         counts = [self._row_counts(scan, span) for scan, span in zip(self._scans, ranges, strict=True)]
         input_rows = sum(sum(each.values()) for each in counts)
-        asked, mended = self.retry, ()
+        asked = self.retry
+        mended: tuple[tuple[str, int, int], ...] = ()
         if asked is not None and before is not None and before.sources[0] is not None:
             found = self._rereads.mended(asked.places, before.sources[0], logged.timestamp_ms)
             frame, mended = found.joined(frame), found.places
