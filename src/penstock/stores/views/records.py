@@ -57,8 +57,11 @@ def mark_retried(
     run_with(writer, text, BATCH, table)
 
 
-def unmark_retried(writer: duckdb.DuckDBPyConnection, job: str, batch: int) -> None:
-    """What was read again after a batch is a dead letter as before."""
+def undo(writer: duckdb.DuckDBPyConnection, job: str, batch: int) -> None:
+    """Take back what a job has left after a batch; what was read again since is a dead letter as before."""
+    for name, column in (("ledger", "batch"), ("late_rows", "batch_id"), ("dead_letters", "batch_id")):
+        writer.execute(f"DELETE FROM store.{name} WHERE job = ? AND {column} > ?", [job, batch])
+    writer.execute("DELETE FROM store.moves WHERE job = ? AND batch >= ?", [job, batch])
     writer.execute(
         "UPDATE store.dead_letters SET reason = substr(reason, length(split_part(reason, ' ', 1)) + 2 + "
         "length(split_part(reason, ' ', 2)) + 1) "

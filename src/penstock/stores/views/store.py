@@ -256,10 +256,7 @@ class ViewStore:
                 views = self._views_to_undo(writer, job, batch_id)
                 for table in views:
                     table.undo(writer, batch_id)
-                for name, column in (("ledger", "batch"), ("late_rows", "batch_id"), ("dead_letters", "batch_id")):
-                    writer.execute(f"DELETE FROM store.{name} WHERE job = ? AND {column} > ?", [job, batch_id])
-                records.unmark_retried(writer, job, batch_id)
-                writer.execute("DELETE FROM store.moves WHERE job = ? AND batch >= ?", [job, batch_id])
+                records.undo(writer, job, batch_id)
                 seqs = {table.spec.name: extent(writer, table).last_seq for table in views}
             self._last_seq |= seqs
             with self._database.snapshot() as reader:
