@@ -20,7 +20,7 @@ def told(path: Path) -> str:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("path", PROGRAMS, ids=title)
 @pytest.mark.slow
 def test_example(

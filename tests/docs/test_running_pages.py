@@ -22,7 +22,8 @@ PROGRAMS = [block for block in blocks("python") if block.info == () and title(bl
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(400)
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("path", [path for path in running_pages() if title(path) != WITH_BROKER], ids=title)
 def test_page_does_what_it_shows(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """V5: the guide for authors of connectors is one of them."""
@@ -33,7 +34,7 @@ def test_page_does_what_it_shows(path: Path, tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("block", console_blocks(engine=True), ids=str)
 def test_command_prints_what_the_page_shows(block: Block, tmp_path: Path) -> None:
     assert plain(printed(block, PENSTOCK_STATE=str(tmp_path / "state"))) == plain(block.text)

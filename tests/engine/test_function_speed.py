@@ -15,7 +15,7 @@ from tests.project import ROOT
 @pytest.mark.spark
 @pytest.mark.bench
 @pytest.mark.soak
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_ratio_is_reported() -> None:
     """Q3: for each way to write a function, alone and in a job, the ratio to the built-in."""
     asked = [sys.executable, "benchmarks/functions.py", "--rows", "20000", "--rounds", "1"]

@@ -1,6 +1,7 @@
 """Random queries over random rows: what the engine streams is what DuckDB answers over all rows at once.
 
-PENSTOCK_ORACLE_EXAMPLES says how many examples are run; each is a database with one view of every shape.
+PENSTOCK_ORACLE_EXAMPLES says how many examples are run; each is a database with one view of every shape, or of every third
+where there is one example only.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def stream(
 ) -> None:
     """Run queries over a workload, and hold them against DuckDB all the way."""
     assume(len(workload.rows()) >= LEAST_ROWS)
-    views = {f"v{place}": query for place, query in enumerate(chosen)}
+    every = 3 if EXAMPLES == 1 else 1
+    views = {f"v{place}": query for place, query in enumerate(chosen[len(workload.rows()) % every :: every])}
     for view, query in views.items():
         note(f"{view}: {query.before}; {query.sql}")
     with penstock.connect(directories.mktemp("oracle"), parallelism=2, driver_memory="1g") as db:
