@@ -59,7 +59,7 @@ test: $(READY) java ## the tests; sets up everything they need
 
 test-slow: $(READY) java ## more of the same: examples, the demo, many jobs at once, more random queries
 	@$(BIN)/python -m pytest -q $(TWO_SESSIONS) $(SPARK_TESTS) -m "slow and not (chaos or soak or kafka or bench)" $(PYTEST_ARGS)
-	@PENSTOCK_ORACLE_EXAMPLES=3 $(BIN)/python -m pytest -q $(TWO_SESSIONS) tests/engine/test_oracle.py tests/engine/test_dimension_oracle.py -m "not soak" $(PYTEST_ARGS)
+	@PENSTOCK_ORACLE_EXAMPLES=2 $(BIN)/python -m pytest -q $(TWO_SESSIONS) tests/engine/test_oracle.py tests/engine/test_dimension_oracle.py -m "not soak" $(PYTEST_ARGS)
 
 test-chaos: $(READY) java ## kills the engine at seeded moments and at every failpoint
 	@$(BIN)/python -m pytest -q -m "chaos and not soak" $(PYTEST_ARGS)
