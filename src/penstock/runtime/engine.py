@@ -162,11 +162,15 @@ class Engine:
             return self.home.views.open_windows(job.spec.view)
         if not self.home.spark_started:
             return None
+        job.let_spark_note()
         return open_windows(self.home.spark(), job.checkpoint, job.spec.plan.kept)
 
     def join_buffers(self, job: Job) -> pa.Table | None:
         """The rows that the joins of a job keep, from Spark's state; None where it has none."""
-        return join_buffers(self.home.spark(), job.checkpoint, job.spec.plan.kept) if self.home.spark_started else None
+        if not self.home.spark_started:
+            return None
+        job.let_spark_note()
+        return join_buffers(self.home.spark(), job.checkpoint, job.spec.plan.kept)
 
     def physical_plan(self, plan: LogicalPlan) -> str:
         """Spark's plan of a query, as far as it is known before it runs."""

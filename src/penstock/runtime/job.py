@@ -20,7 +20,7 @@ from penstock.runtime.failures import as_failure
 from penstock.runtime.nudges import nudge, nudges
 from penstock.runtime.run import Run
 from penstock.runtime.states import JobState, check_transition
-from penstock.spark.offset_log import committed_batches
+from penstock.spark.offset_log import committed, committed_batches
 
 if TYPE_CHECKING:
     from penstock.clock import Clock
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.runtime.job_spec import JobSpec
     from penstock.stores.views import ViewStore
 
-_FOREVER: Final = 10**9
+_NOTE_SECONDS: Final = 10.0  # it takes milliseconds; a query that ends in between never notes it
 
 
 class Job:
@@ -232,6 +232,15 @@ class Job:
     def noted(self) -> bool:
         """Whether Spark, too, has written down that the last batch is done."""
         return self.last is not None and self.last.batch_id in committed_batches(self.checkpoint)
+
+    def let_spark_note(self) -> None:
+        """Wait a moment until Spark has written down the last batch: what it keeps is read as of that."""
+        last, end = self.last, time.monotonic() + _NOTE_SECONDS
+        while last is not None and self.state.active and time.monotonic() < end:
+            noted = committed(self.checkpoint)
+            if noted is not None and noted >= last.batch_id:
+                return
+            time.sleep(0.005)
 
     def failure(self) -> JobFailed:
         """The error of a failed job, for whoever waits for it."""
