@@ -49,25 +49,24 @@ def dimension_rows(engine: Engine) -> list[dict[str, Any]]:
         if not isinstance(item, DimensionDefinition | SourceDefinition):
             continue
         name = item.name.text
-        versions = engine.home.dimensions.versions(name)
-        if not versions:
+        if not engine.home.dimensions.versions(name):
             continue
-        newest = versions[-1]
+        shown = engine.dimensions.in_force(name)
         jobs = [job.name for job in engine.all_jobs() if job.spec.looks_up(name)]
-        broadcast = engine.dimensions.join_methods.why_shuffle(item, newest) is None
+        broadcast = engine.dimensions.join_methods.why_shuffle(item, shown) is None
         copies = _executors(engine) if broadcast else 1
         found.append(
             {
                 "name": name,
                 "kind": item.kind,
-                "version": newest.number,
-                "rows": newest.rows,
-                "bytes": newest.bytes,
+                "version": shown.number,
+                "rows": shown.rows,
+                "bytes": shown.bytes,
                 "broadcast": broadcast,
                 "copies": copies,
-                "memory_bytes": newest.bytes * copies,
+                "memory_bytes": shown.bytes * copies,
                 "source_reads": engine.dimensions.reads.get(name, 0),
-                "updated_at": newest.created_at_us,
+                "updated_at": shown.created_at_us,
                 "jobs": ", ".join(jobs) or None,
                 "error": engine.dimensions.errors.get(name),
             }

@@ -293,6 +293,18 @@ class Dimensions:
         entries = read_pins(pins_file(job.checkpoint)).get(name, ())
         return bool(entries) and entries[-1][1] != self._store.latest(name).number
 
+    def in_force(self, name: str) -> DimensionVersion:
+        """The newest version that every job at work has been told of: rows that come now see it, or a later."""
+        newest = self._store.latest(name)
+        told = [
+            entries[-1][1]
+            for job in self._engine.all_jobs()
+            if job.state.active and job.spec.looks_up(name)
+            if (entries := read_pins(pins_file(job.checkpoint)).get(name, ()))
+        ]
+        number = min(told, default=newest.number)
+        return next((each for each in self._store.versions(name) if each.number == number), newest)
+
     def _let_go(self, name: str) -> None:
         with self._lock:
             used: set[int] = set()
