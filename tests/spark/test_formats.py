@@ -175,6 +175,10 @@ WHOLE: list[tuple[str | bytes | None, str | None]] = [
     ("  \n", "empty record"),
     ("{", "malformed json"),
     ('{"i": 1', "malformed json"),
+    ('{"i": 12', "malformed json"),  # cut off: not the record of 1
+    ('{"i": 1x', "malformed json"),
+    ("{x", "malformed json"),
+    ("{ ", "malformed json"),
     ('{"i": 1} x', "malformed json"),
     ('{"i": 1}}', "malformed json"),
     ('{"i": 1}{"i": 2}', "malformed json"),
@@ -189,6 +193,7 @@ WHOLE: list[tuple[str | bytes | None, str | None]] = [
     ("volume,12", "not a json object"),
     (b'{"s": "\xff"}', "not valid UTF-8"),
     ("{}", None),
+    (" \t{\n} \r\n", None),
     (' {"i": 1}\r\n', None),
     ('{"extra": {"i": 5}, "I": 7}', None),
 ]
@@ -238,6 +243,19 @@ def test_json_records_as_a_whole(spark: SparkSession) -> None:
     rows = read(spark, JSON, [record for record, _ in WHOLE])
     assert [(record, row[ERROR]) for (record, _), row in zip(WHOLE, rows, strict=True)] == WHOLE
     assert [row["i"] for row in rows[-3:]] == [None, 1, None]
+
+
+def test_bytes_that_are_no_characters_are_told_where_they_are_read(spark: SparkSession) -> None:
+    """I11: in a column that is read; what stands in others is not looked at."""
+    records = [
+        b'{"i": 1, "s": "\xff"}',
+        '{"i": 2, "s": "\ufffd"}',
+        b'{"i": 3, "s": "a", "v": "\xff"}',
+        b'{"i": 4, "\xff"',
+    ]
+    told = ["not valid UTF-8", None, None, "not valid UTF-8"]
+    assert [row[ERROR] for row in read(spark, JSON, records, "i", "s")] == told
+    assert [(row["i"], row[ERROR]) for row in read(spark, JSON, records[:3], "i")] == [(1, None), (2, None), (3, None)]
     nulls = read(spark, JSON.replace("'json'", "'json', bad_data = 'null'"), [record for record, _ in WHOLE], "s", "i")
     assert [(row["s"], row["i"]) for row in nulls] == [(None, None)] * (len(WHOLE) - 2) + [(None, 1), (None, None)]
 

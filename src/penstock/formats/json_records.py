@@ -35,9 +35,12 @@ if TYPE_CHECKING:
 _CORRUPT: Final = "__corrupt"
 _END: Final = "__end"
 _OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+_MARK: Final = f',"{_END}":true}}'
 _BLANKS: Final = " \t\r\n"
+_UNKNOWN: Final = "\N{REPLACEMENT CHARACTER}"
 _MARKED: Final = "__marked"
 _READ: Final = "__read"
+_BYTES: Final = "__bytes"
 _TEXTS: Final = "__texts"
 _GOOD: Final = "__good"
 _PREFIX: Final = 5  # a zero byte and the schema's number, before records that a schema registry knows
@@ -74,8 +77,13 @@ def decode_json(
     # text is used twice, which keeps Spark from working it out inside `from_json`, where no code is generated for it.
     frame = frame.withColumn(_MARKED, _marked(value))
     ways = {name: _Way(type_) for name, type_ in types.items()}
-    frame = frame.withColumn(_READ, record.read({name: way.read_as for name, way in ways.items()}))
-    good = record.whole(_READ) & f.is_valid_utf8(f.col(_MARKED))
+    frame = frame.withColumns(
+        {
+            _READ: record.read({name: way.read_as for name, way in ways.items()}),
+            _BYTES: f.octet_length(_MARKED),
+        }
+    )
+    good = (f.col(_BYTES) > 0) & (record.whole(_READ) & _characters_are_whole(types, record) | record.is_empty(_READ))
     values = {name: way.value(record.field(_READ, name), text) for name, way in ways.items()}
     if options.get("bad_data") == "null":
         # Of two records in one, or of one with broken characters, nothing is taken.
@@ -90,7 +98,7 @@ def decode_json(
         good = good & record.has_all(types)
     good = f.coalesce(good, f.lit(False))
     if frame.isStreaming:
-        return frame.withColumn("__error", f.when(~good, f.lit("bad record"))).drop(_MARKED, _READ)
+        return frame.withColumn("__error", f.when(~good, f.lit("bad record"))).drop(_MARKED, _READ, _BYTES)
     frame = frame.withColumn(_GOOD, good)
     frame = frame.withColumn(_TEXTS, f.when(~f.col(_GOOD), record.read(dict.fromkeys(types, "STRING"))))
     errors = [_column_error(name, record.field(_TEXTS, name), type_) for name, type_ in types.items()]
@@ -107,7 +115,7 @@ def decode_json(
         .when(no_object, f.lit("not a json object"))
         .otherwise(f.lit("malformed json"))
     )
-    return frame.withColumn("__error", f.when(~f.col(_GOOD), error)).drop(_MARKED, _READ, _TEXTS, _GOOD)
+    return frame.withColumn("__error", f.when(~f.col(_GOOD), error)).drop(_MARKED, _READ, _BYTES, _TEXTS, _GOOD)
 
 
 class _Record:
@@ -159,18 +167,53 @@ class _Record:
         read = f.col(column)
         return read[_CORRUPT].isNull() & read[_END] & self._struct(column).isNotNull()
 
+    def is_empty(self, column: str) -> Column:
+        """Whether the text was an object without fields, which our field behind a comma has made none."""
+        from pyspark.sql import functions as f
+
+        if self.inside is not None:
+            return f.lit(False)
+        marked = f.col(column)[_CORRUPT]
+        return marked.isNotNull() & marked.rlike(f"^[{_BLANKS}]*\\{{[{_BLANKS}]*{_MARK}$")
+
 
 def _marked(value: Column) -> Column:
-    """The record with our field before its last brace. What is no object becomes no JSON by it."""
+    """The record with our field before its last brace; one that does not end with a brace stays as it is."""
     from pyspark.sql import functions as f
 
     text = value.cast("string")
-    trimmed = f.when(text.endswith("}"), value).otherwise(f.rtrim(text, f.lit(_BLANKS)).cast("binary"))
+    trimmed = f.rtrim(text, f.lit(_BLANKS))
+    return (
+        f.when(text.endswith("}"), _with_mark(value))
+        .when(trimmed.endswith("}"), _with_mark(trimmed.cast("binary")))
+        .otherwise(text)
+    )
+
+
+def _with_mark(value: Column) -> Column:
+    from pyspark.sql import functions as f
+
     # Bytes, not characters, are cut: nobody has to count them.
-    cut = f.substring(trimmed, f.lit(1), f.octet_length(trimmed) - 1).cast("string")
-    mark = f'"{_END}":true}}'
-    empty = ~text.startswith('{"') & text.rlike(f"^[{_BLANKS}]*\\{{[{_BLANKS}]*\\}}[{_BLANKS}]*$")
-    return f.concat(cut, f.when(empty, f.lit(mark)).otherwise(f.lit(f",{mark}")))
+    return f.concat(f.substring(value, f.lit(1), f.octet_length(value) - 1).cast("string"), f.lit(_MARK))
+
+
+def _characters_are_whole(types: dict[str, SqlType], record: _Record) -> Column:
+    """Whether the texts that were read are what stands in the record.
+
+    Spark puts a character for "unknown" where bytes are none in UTF-8. It may also stand there in its own right, so
+    only where it is found are all bytes looked at. Bytes that no wanted column is made of are not, as little as what
+    they say.
+    """
+    from pyspark.sql import functions as f
+
+    valid = f.is_valid_utf8(f.col(_MARKED))
+    if any(type_.name in NESTED or type_.name == "VARIANT" for type_ in types.values()):
+        return valid
+    suspicious = f.lit(False)
+    for name, type_ in types.items():
+        if type_.name == "STRING":
+            suspicious = suspicious | f.coalesce(record.field(_READ, name).contains(_UNKNOWN), f.lit(False))
+    return ~suspicious | valid
 
 
 class _Way:

@@ -83,8 +83,9 @@ def date_of(text: Column) -> Column:
 def _begins_with_date(text: Column) -> Column:
     from pyspark.sql import functions as f
 
-    # Spark would take a time of day alone for one of today, and digits alone for a year.
-    return f.substring(text, 5, 1) == "-"
+    # Spark would take a time of day alone for one of today, and digits alone for a year. A number is known by its
+    # digits before anything is cut out of it.
+    return text.contains("-") & (f.substring(text, 5, 1) == "-")
 
 
 def _float_of(text: Column, type_: SqlType) -> Column:

@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from penstock.plan.session import Session
 
 BAD = "__bad"
-_SEEN = "__seen"  # the event time of a row that counts for the watermark, in microseconds
+_USABLE = "__usable"  # the event time of the row counts for the watermark
 SOURCE_ROW = "__source"
 DEFAULT_DRIFT = timedelta(days=1)
+_DAY_US = 86_400_000_000
 _JSON = frozenset({"json", "debezium-json"})
 _TEXTS = _JSON | {"csv", "raw"}  # formats whose records people can read
 
@@ -93,7 +94,7 @@ class CheckedScan:
         from pyspark.sql import functions as f
 
         frame = self._declared(source_of(self._connector).stream(spark, self.request), self.scan.columns)
-        clock = f.current_timestamp()
+        clock = _Clock(f.current_timestamp(), f.current_date())
         frame = self._observed(self._judged(frame, clock), clock)
         frame = self._good(frame).select(*[_quoted(name) for name in self.scan.columns])
         event_time = self.scan.event_time
@@ -120,20 +121,16 @@ class CheckedScan:
 
     def good_rows(self, spark: SparkSession, end: str, batch_time_ms: int) -> DataFrame:
         """The good rows from the oldest one up to an offset, with the columns that the query needs and no others."""
-        from pyspark.sql import functions as f
-
         raw = source_of(self._connector).between(spark, self.request, None, end)
-        frame = self._judged(self._declared(raw, self.scan.columns), f.timestamp_millis(f.lit(batch_time_ms)))
+        frame = self._judged(self._declared(raw, self.scan.columns), _Clock.at(batch_time_ms))
         return self._good(frame).select(*[_quoted(name) for name in self.scan.columns])
 
     def good_places(
         self, spark: SparkSession, places: Sequence[tuple[int, int]], end: str, batch_time_ms: int
     ) -> list[tuple[int, int]]:
         """Which of these rows are good, by partition and offset; those that are gone are not."""
-        from pyspark.sql import functions as f
-
         raw = self._rows_at(spark, places, end)
-        frame = self._judged(self._declared(raw, self.scan.columns), f.timestamp_millis(f.lit(batch_time_ms)))
+        frame = self._judged(self._declared(raw, self.scan.columns), _Clock.at(batch_time_ms))
         found = self._good(frame).select("__partition", "__offset").toArrow()
         return sorted(zip(*(found.column(name).to_pylist() for name in ("__partition", "__offset")), strict=True))
 
@@ -157,7 +154,7 @@ class CheckedScan:
         raw = self._row_text(frame).cast("binary") if self._typed else f.col("__value")
         reason: Column = f.lit(None).cast("string")
         error: Column = f.lit(None).cast("string")
-        for check in reversed(list(self._checks(f.timestamp_millis(f.lit(batch_time_ms))))):
+        for check in reversed(list(self._checks(_Clock.at(batch_time_ms)))):
             reason = f.when(check.fails, f.lit(check.reason)).otherwise(reason)
             error = f.when(check.fails, check.error).otherwise(error)
         return frame.filter(f.col(BAD)).select(
@@ -180,12 +177,11 @@ class CheckedScan:
         return self.definition.options.connector
 
     def _again(self, spark: SparkSession, start: str | None, end: str, batch_time_ms: int) -> DataFrame:
-        from pyspark.sql import functions as f
 
         # Bytes are judged by the columns that the stream reads, and no others: what it took cannot be bad here.
         names = self._all_columns() if self._typed else self.scan.columns
         raw = source_of(self._connector).between(spark, self.request, start, end)
-        return self._judged(self._declared(raw, names), f.timestamp_millis(f.lit(batch_time_ms)))
+        return self._judged(self._declared(raw, names), _Clock.at(batch_time_ms))
 
     def _all_columns(self) -> tuple[str, ...]:
         return tuple(entry.name for entry in self.definition.columns)
@@ -211,7 +207,7 @@ class CheckedScan:
         value = f.expr(spark_sql(bound, pretty=False))
         return value if entry.type is None else value.cast(entry.type.spark())
 
-    def _judged(self, frame: DataFrame, clock: Column) -> DataFrame:
+    def _judged(self, frame: DataFrame, clock: _Clock) -> DataFrame:
         from pyspark.sql import functions as f
 
         bad: Column = f.lit(False)
@@ -224,7 +220,7 @@ class CheckedScan:
 
         return frame.filter(~f.col(BAD)) if self.checked else frame
 
-    def _observed(self, frame: DataFrame, clock: Column) -> DataFrame:
+    def _observed(self, frame: DataFrame, clock: _Clock) -> DataFrame:
         """Counts bad rows, and finds the largest event time of each partition."""
         from pyspark.sql import functions as f
 
@@ -233,27 +229,19 @@ class CheckedScan:
             found.append(f.count_if(f.col(BAD)).alias("bad"))
         if self.tracked:
             assert self.scan.event_time is not None
-            # Worked out once here, not once for each partition below.
             micros = f.unix_micros(_quoted(self.scan.event_time.column))
-            usable = (micros >= 0) & ~self._ahead(micros, clock)
-            if self.checked:
-                usable = usable & ~f.col(BAD)
-            frame = frame.withColumn(_SEEN, f.when(usable, micros))
+            if "time" in self._checks_apply():
+                usable = ~f.col(BAD)
+            else:
+                usable = f.col(_USABLE)
+                fits = (micros >= 0) & ~clock.is_behind(micros, self.drift)
+                frame = frame.withColumn(_USABLE, fits & ~f.col(BAD) if self.checked else fits)
             if self.uses_event_time:
-                found.append(f.min(_SEEN).alias("min"))
-            seen = [f.when(f.col("__partition") == each, f.col(_SEEN)) for each in range(self.partitions)]
-            found += [f.max(mine).alias(f"max{partition}") for partition, mine in enumerate(seen)]
+                found.append(f.min(f.when(usable, micros)).alias("min"))
+            for partition in range(self.partitions):
+                mine = f.when(usable & (f.col("__partition") == partition), micros)
+                found.append(f.max(mine).alias(f"max{partition}"))
         return frame.observe(self.observation, *found) if found else frame
-
-    def _ahead(self, micros: Column, clock: Column) -> Column:
-        """Whether a time is further ahead of the clock than a row may be.
-
-        In numbers: Spark knows the clock of a batch only when the plan is made, and would add an interval to it for
-        every row, with all that a calendar needs. NULL where the time is too far back to count the distance.
-        """
-        from pyspark.sql import functions as f
-
-        return f.try_subtract(micros, f.unix_micros(clock)) > f.lit(self.drift // timedelta(microseconds=1))
 
     @property
     def drift(self) -> timedelta:
@@ -281,7 +269,7 @@ class CheckedScan:
             needed.add(self.scan.event_time.column)
         return needed
 
-    def _checks(self, clock: Column) -> Iterator[_Check]:
+    def _checks(self, clock: _Clock) -> Iterator[_Check]:
         """Each way a row can be bad, the first that holds names it."""
         from pyspark.sql import functions as f
 
@@ -300,7 +288,7 @@ class CheckedScan:
             micros = f.unix_micros(time)
             shown = f.date_format(time, "yyyy-MM-dd HH:mm:ss")
             yield _Check(
-                f.coalesce(self._ahead(micros, clock), f.lit(False)),
+                f.coalesce(clock.is_behind(micros, self.drift), f.lit(False)),
                 "future_time",
                 f.concat(f.lit(f'the event time "{name}" '), shown, f.lit(" is further ahead than max_future_drift")),
             )
@@ -320,6 +308,39 @@ class CheckedScan:
         present = set(frame.columns)
         names = [entry.name for entry in self.definition.columns if entry.name in present]
         return f.to_json(f.struct(*[_quoted(name) for name in names]), {"ignoreNullFields": "false"})
+
+
+@frozen
+class _Clock:
+    """The time of a batch: `today` is its day, or None where the batch is over and its time is a plain number."""
+
+    now: Column
+    today: Column | None
+
+    @classmethod
+    def at(cls, batch_time_ms: int) -> _Clock:
+        from pyspark.sql import functions as f
+
+        return cls(f.timestamp_millis(f.lit(batch_time_ms)), None)
+
+    def is_behind(self, micros: Column, drift: timedelta) -> Column:
+        """Whether a time is further ahead of the clock than a row may be.
+
+        In numbers: to add an interval to a time, Spark would ask the calendar for every row. NULL where the time is too
+        far back to count the distance.
+
+        Spark writes the time of a batch as a number into the code that it generates, so that every batch would have new
+        code to compile and to warm up (half a second of each large batch). What a lambda compares is not in that code,
+        but takes a tenth of a microsecond: so only rows ahead of this morning by more than the drift are shown to it.
+        """
+        from pyspark.sql import functions as f
+
+        allowed = f.lit(drift // timedelta(microseconds=1))
+        if self.today is None:
+            return f.try_subtract(micros, f.unix_micros(self.now)) > allowed
+        exactly = f.exists(f.array(f.unix_micros(self.now)), lambda now: f.try_subtract(micros, now) > allowed)
+        this_morning = f.unix_date(self.today).cast("BIGINT") * _DAY_US
+        return (f.try_subtract(micros, this_morning) > allowed) & exactly
 
 
 @frozen
