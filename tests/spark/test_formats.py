@@ -23,7 +23,13 @@ pytestmark = pytest.mark.spark
 ERROR = "__error"
 
 
-def read(spark: SparkSession, ddl: str, records: Sequence[str | bytes | None], *columns: str) -> list[dict[str, Any]]:
+def read(
+    spark: SparkSession,
+    ddl: str,
+    records: Sequence[str | bytes | None],
+    *columns: str,
+    sample: bytes | None = None,
+) -> list[dict[str, Any]]:
     """What becomes of records, in their order."""
     definition = source_of(ddl)
     rows = [
@@ -39,7 +45,7 @@ def read(spark: SparkSession, ddl: str, records: Sequence[str | bytes | None], *
     schema = "__offset BIGINT, __value BINARY, __key BINARY, __partition INT, __timestamp TIMESTAMP"
     frame = spark.createDataFrame(rows, schema)
     wanted = columns or tuple(column.name for column in definition.columns if column.physical)
-    decoded = decode(frame, definition, wanted)
+    decoded = decode(frame, definition, wanted, sample=sample)
     assert decoded.columns == [*frame.columns, *wanted, ERROR]
     found = decoded.orderBy("__offset").toArrow().to_pylist()
     return [{name: row[name] for name in (*wanted, ERROR)} for row in found]
@@ -245,9 +251,31 @@ def test_json_records_as_a_whole(spark: SparkSession) -> None:
     assert [row["i"] for row in rows[-3:]] == [None, 1, None]
 
 
+def test_a_guess_how_times_are_written_changes_nothing(spark: SparkSession) -> None:
+    """B6, DEC3: records are read alike, whether times were thought to be numbers or not."""
+    times = ["1700000000123", "-5", "0", '"2024-05-06T07:08:09Z"', '"17"', "1.5", "9223372036854775807", "1e3", "null"]
+    records = [f'{{"i": {place}, "s": "a", "ts": {time}}}' for place, time in enumerate(times)]
+    records += ['{"i": 1, "ts": 2} x', '{"i": 1x, "ts": 2', '{"i": "1", "ts": 2}', '{"ts": 12', "{}", "{ }\n", "", "[]"]
+    records += [f'{{"{name}": {text}, "ts": 7}}' for name, text, _ in (*GOOD, *BAD)]
+    for columns in (("i", "ts"), ("i", "s", "ts", "o"), tuple(TYPES)):
+        sure = read(spark, JSON, records, *columns)
+        guessed = read(spark, JSON, records, *columns, sample=b'{"ts": 1}')
+        wrong = [
+            (record, one, other)
+            for record, one, other in zip(records, sure, guessed, strict=True)
+            if not all(equal(other[name], value) for name, value in one.items())
+        ]
+        assert wrong == []
+    assert [row["ts"] for row in guessed[:3]] == [
+        at(2023, 11, 14, 22, 13, 20, 123000),
+        at(1969, 12, 31, 23, 59, 59, 995000),
+        at(1970, 1, 1),
+    ]
+
+
 def test_bytes_that_are_no_characters_are_told_where_they_are_read(spark: SparkSession) -> None:
     """I11: in a column that is read; what stands in others is not looked at."""
-    records = [
+    records: list[str | bytes | None] = [
         b'{"i": 1, "s": "\xff"}',
         '{"i": 2, "s": "\ufffd"}',
         b'{"i": 3, "s": "a", "v": "\xff"}',

@@ -86,6 +86,14 @@ class Source(Protocol):
 
 
 @runtime_checkable
+class SampledSource(Source, Protocol):
+    """A source of bytes that can show one of its records without Spark."""
+
+    def sample(self, request: ScanRequest) -> bytes | None:
+        """The newest record of a partition that has one, for a guess what others look like."""
+
+
+@runtime_checkable
 class FollowedSource(Source, Protocol):
     """A source whose end only its reader knows, and that is told what becomes of its rows."""
 

@@ -32,7 +32,11 @@ _KEY_ERROR: Final = "__key_error"
 
 
 def decode(
-    frame: DataFrame, definition: SourceDefinition, columns: tuple[str, ...], outside: Outside | None = None
+    frame: DataFrame,
+    definition: SourceDefinition,
+    columns: tuple[str, ...],
+    outside: Outside | None = None,
+    sample: bytes | None = None,
 ) -> DataFrame:
     """The frame with the wanted columns read from `__value`, and `__error`: why a record cannot be read, else NULL.
 
@@ -40,6 +44,7 @@ def decode(
     record as a whole makes no sense. With `bad_data = 'null'` that is the result and `__error` stays NULL.
     A record is looked at only as far as the wanted columns go. Of a stream, `__error` says only that a record is bad:
     the reasons would cost every good record time, and a batch over the same range tells them.
+    `sample` is a record to guess from how the others are read fastest.
     """
     from pyspark.sql import functions as f
 
@@ -48,7 +53,7 @@ def decode(
     if keyed:
         decoded = _with_key(frame, definition, columns, keyed, reach)
     else:
-        decoded = _decoded(frame, value_relation(definition), columns, reach)
+        decoded = _decoded(frame, value_relation(definition), columns, reach, sample)
     if definition.options.values.get("bad_data") == "null" and not _waits_for_schemas(definition):
         return decoded.withColumn(_ERROR, f.lit(None).cast("string"))
     return decoded
@@ -94,14 +99,20 @@ def _of_text(text: Column, type_: SqlType) -> Column:
     return text if type_ in (STRING, BINARY) else value_of(text, type_)
 
 
-def _decoded(frame: DataFrame, definition: SourceDefinition, columns: tuple[str, ...], outside: Outside) -> DataFrame:
+def _decoded(
+    frame: DataFrame,
+    definition: SourceDefinition,
+    columns: tuple[str, ...],
+    outside: Outside,
+    sample: bytes | None = None,
+) -> DataFrame:
     named = {column.name: column for column in definition.columns}
     wanted = [named[name] for name in columns]
     format_name = definition.options.format
     if uses_registry(format_name, definition.options.values):
         return decode_confluent(frame, definition, wanted, outside)
     if format_name == "json":
-        return decode_json(frame, definition, wanted)
+        return decode_json(frame, definition, wanted, sample=sample)
     if format_name == "debezium-json":
         return decode_debezium(frame, definition, wanted)
     if format_name == "protobuf":

@@ -13,6 +13,7 @@ texts, except for DECIMAL and BIGINT UNSIGNED, which do not fit into every progr
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 from penstock.formats.texts import (
@@ -20,12 +21,13 @@ from penstock.formats.texts import (
     RANGES,
     in_range,
     misfit,
+    timestamp_of_number,
     value_of,
 )
 from penstock.types import STRING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -40,6 +42,7 @@ _BLANKS: Final = " \t\r\n"
 _UNKNOWN: Final = "\N{REPLACEMENT CHARACTER}"
 _MARKED: Final = "__marked"
 _READ: Final = "__read"
+_AGAIN: Final = "__again"
 _BYTES: Final = "__bytes"
 _TEXTS: Final = "__texts"
 _GOOD: Final = "__good"
@@ -53,10 +56,12 @@ def decode_json(
     *,
     family: str = "json",
     inside: str | None = None,
+    sample: bytes | None = None,
 ) -> DataFrame:
     """The frame with the wanted columns and `__error`.
 
-    `family` is what the names of the options begin with, `inside` the member that holds the record proper.
+    `family` is what the names of the options begin with, `inside` the member that holds the record proper. `sample` is
+    a record to guess from what the others look like: it changes how fast they are read, not what is read.
     """
     from pyspark.sql import functions as f
 
@@ -76,31 +81,28 @@ def decode_json(
     # Each step is a column of its own, so that no expression is written out, planned and worked out twice. The marked
     # text is used twice, which keeps Spark from working it out inside `from_json`, where no code is generated for it.
     frame = frame.withColumn(_MARKED, _marked(value))
-    ways = {name: _Way(type_) for name, type_ in types.items()}
-    frame = frame.withColumns(
-        {
-            _READ: record.read({name: way.read_as for name, way in ways.items()}),
-            _BYTES: f.octet_length(_MARKED),
-        }
-    )
-    good = (f.col(_BYTES) > 0) & (record.whole(_READ) & _characters_are_whole(types, record) | record.is_empty(_READ))
-    values = {name: way.value(record.field(_READ, name), text) for name, way in ways.items()}
+    guessed = _numbers_in(sample, types) if record.inside is None and options.get("bad_data") != "null" else frozenset()
+    reads = _Reads(record, types, guessed)
+    frame = reads.made(frame)
+    good = reads.whole() | record.is_empty(reads.last)
+    values = {name: reads.value(name) for name in types}
     if options.get("bad_data") == "null":
         # Of two records in one, or of one with broken characters, nothing is taken.
         sane = valid & f.col(_READ)[_END]
         values = {name: f.when(sane, value) for name, value in values.items()}
     frame = frame.withColumns(values)
-    for name, way in ways.items():
-        if way.can_fail:
-            good = good & (record.field(_READ, name).isNull() | f.col(_name(name)).isNotNull())
+    for name in reads.can_fail:
+        good = good & (reads.is_missing(name) | f.col(_name(name)).isNotNull())
     missing_is_bad = options.get(f"{family}.fail_on_missing_field") is True
     if missing_is_bad:
         good = good & record.has_all(types)
     good = f.coalesce(good, f.lit(False))
     if frame.isStreaming:
-        return frame.withColumn("__error", f.when(~good, f.lit("bad record"))).drop(_MARKED, _READ, _BYTES)
+        return frame.withColumn("__error", f.when(~good, f.lit("bad record"))).drop(_MARKED, _READ, _AGAIN, _BYTES)
     frame = frame.withColumn(_GOOD, good)
-    frame = frame.withColumn(_TEXTS, f.when(~f.col(_GOOD), record.read(dict.fromkeys(types, "STRING"))))
+    frame = frame.withColumn(
+        _TEXTS, f.when(~f.col(_GOOD), record.read(f.col(_MARKED), dict.fromkeys(types, _Way(STRING))))
+    )
     errors = [_column_error(name, record.field(_TEXTS, name), type_) for name, type_ in types.items()]
     if missing_is_bad:
         errors += [record.missing(name) for name in types]
@@ -115,7 +117,7 @@ def decode_json(
         .when(no_object, f.lit("not a json object"))
         .otherwise(f.lit("malformed json"))
     )
-    return frame.withColumn("__error", f.when(~f.col(_GOOD), error)).drop(_MARKED, _READ, _BYTES, _TEXTS, _GOOD)
+    return frame.withColumn("__error", f.when(~f.col(_GOOD), error)).drop(_MARKED, _READ, _AGAIN, _BYTES, _TEXTS, _GOOD)
 
 
 class _Record:
@@ -125,14 +127,14 @@ class _Record:
         self.inside = inside
         self.text = text
 
-    def read(self, fields: dict[str, str]) -> Column:
+    def read(self, marked: Column, fields: Mapping[str, _Way | _Number]) -> Column:
         from pyspark.sql import functions as f
 
         # A record of which no column is wanted is still looked at.
-        inner = "".join(f"{_name(name)} {type_}, " for name, type_ in fields.items())
+        inner = "".join(f"{_name(name)} {way.read_as}, " for name, way in fields.items())
         if self.inside is not None:
             inner = f"{_name(self.inside)} STRUCT<{inner.removesuffix(', ')}>, "
-        return f.from_json(_MARKED, f"{inner}{_END} BOOLEAN, {_CORRUPT} STRING", _OPTIONS)
+        return f.from_json(marked, f"{inner}{_END} BOOLEAN, {_CORRUPT} STRING", _OPTIONS)
 
     def _struct(self, column: str) -> Column:
         from pyspark.sql import functions as f
@@ -197,23 +199,86 @@ def _with_mark(value: Column) -> Column:
     return f.concat(f.substring(value, f.lit(1), f.octet_length(value) - 1).cast("string"), f.lit(_MARK))
 
 
-def _characters_are_whole(types: dict[str, SqlType], record: _Record) -> Column:
-    """Whether the texts that were read are what stands in the record.
+def _numbers_in(sample: bytes | None, types: Mapping[str, SqlType]) -> frozenset[str]:
+    """The columns of times that are numbers in a record."""
+    try:
+        found = json.loads(sample) if sample is not None else None
+    except ValueError:
+        return frozenset()
+    if not isinstance(found, dict):
+        return frozenset()
+    return frozenset(
+        name for name, type_ in types.items() if type_.name == "TIMESTAMP" and type(found.get(name)) is int
+    )
 
-    Spark puts a character for "unknown" where bytes are none in UTF-8. It may also stand there in its own right, so
-    only where it is found are all bytes looked at. Bytes that no wanted column is made of are not, as little as what
-    they say.
+
+class _Reads:
+    """A record as it was read: once, or a second time where the guess of the first was wrong.
+
+    A time that is a number is a BIGINT to the first reading: as a text, which it has to be where times may be written
+    in letters, Spark would write the number out again. Of a record that does not fit, Spark hands back the text, and
+    that is read the slow way. Records without times, or without a guess, are read once.
     """
-    from pyspark.sql import functions as f
 
-    valid = f.is_valid_utf8(f.col(_MARKED))
-    if any(type_.name in NESTED or type_.name == "VARIANT" for type_ in types.values()):
-        return valid
-    suspicious = f.lit(False)
-    for name, type_ in types.items():
-        if type_.name == "STRING":
-            suspicious = suspicious | f.coalesce(record.field(_READ, name).contains(_UNKNOWN), f.lit(False))
-    return ~suspicious | valid
+    def __init__(self, record: _Record, types: Mapping[str, SqlType], numbers: frozenset[str]) -> None:
+        self._record = record
+        self._types = types
+        self._sure = {name: _Way(type_) for name, type_ in types.items()}
+        self._quick = {name: _Number() if name in numbers else way for name, way in self._sure.items()}
+        self._guessed = bool(numbers)
+        self.can_fail = tuple(name for name, way in self._sure.items() if way.can_fail)
+        self.last = _AGAIN if numbers else _READ
+
+    def made(self, frame: DataFrame) -> DataFrame:
+        """The frame with what was read. The number of bytes is there to have two uses of the text, see above."""
+        from pyspark.sql import functions as f
+
+        first = self._record.read(f.col(_MARKED), self._quick)
+        frame = frame.withColumns({_READ: first, _BYTES: f.octet_length(_MARKED)})
+        if not self._guessed:
+            return frame
+        again = self._record.read(f.col(_READ)[_CORRUPT], self._sure)
+        return frame.withColumn(_AGAIN, f.when(f.col(_READ)[_CORRUPT].isNotNull(), again))
+
+    def value(self, name: str) -> Column:
+        """A column's value; NULL where what was read is none."""
+        sure = self._sure[name].value(self._record.field(self.last, name), self._record.text)
+        return self._either(self._quick[name].value(self._record.field(_READ, name), self._record.text), sure)
+
+    def is_missing(self, name: str) -> Column:
+        return self._either(*(self._record.field(column, name).isNull() for column in (_READ, self.last)))
+
+    def whole(self) -> Column:
+        """Whether the text was one JSON object whose fields have the types that were asked for."""
+        from pyspark.sql import functions as f
+
+        return (f.col(_BYTES) > 0) & self._either(
+            *(self._record.whole(column) & self._characters_are_whole(column) for column in (_READ, self.last))
+        )
+
+    def _either(self, first: Column, again: Column) -> Column:
+        from pyspark.sql import functions as f
+
+        return f.when(f.col(_READ)[_CORRUPT].isNull(), first).otherwise(again) if self._guessed else first
+
+    def _characters_are_whole(self, column: str) -> Column:
+        """Whether the texts that were read are what stands in the record.
+
+        Spark puts a character for "unknown" where bytes are none in UTF-8. It may also stand there in its own right, so
+        only where it is found are all bytes looked at. Bytes that no wanted column is made of are not, as little as
+        what they say.
+        """
+        from pyspark.sql import functions as f
+
+        valid = f.is_valid_utf8(f.col(_MARKED))
+        if any(type_.name in NESTED or type_.name == "VARIANT" for type_ in self._types.values()):
+            return valid
+        suspicious = f.lit(False)
+        for name, type_ in self._types.items():
+            if type_.name == "STRING":
+                found = self._record.field(column, name).contains(_UNKNOWN)
+                suspicious = suspicious | f.coalesce(found, f.lit(False))
+        return ~suspicious | valid
 
 
 class _Way:
@@ -232,6 +297,15 @@ class _Way:
             # What is too large becomes infinite, which is a value only where it is written so.
             return f.when((f.abs(read) != f.lit(float("inf"))) | record.contains("Infinity"), read)
         return _converted(read, self._type) if self.can_fail else read
+
+
+class _Number:
+    """How a TIMESTAMP is read where it is known to be a number: Spark would write it as a text first."""
+
+    read_as: Final = "BIGINT"
+
+    def value(self, read: Column, record: Column) -> Column:
+        return timestamp_of_number(read)
 
 
 def _read_as(type_: SqlType) -> str:

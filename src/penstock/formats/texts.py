@@ -69,8 +69,15 @@ def timestamp_of(text: Column) -> Column:
     from pyspark.sql import functions as f
 
     # A cast that fails costs as much as reading ten records, so the text is looked at first.
-    number = f.timestamp_micros(f.try_multiply(text.try_cast("BIGINT"), f.lit(1000).cast("BIGINT")))
+    number = timestamp_of_number(text.try_cast("BIGINT"))
     return f.when(_begins_with_date(text), text.try_cast("TIMESTAMP")).otherwise(number)
+
+
+def timestamp_of_number(millis: Column) -> Column:
+    """The instant so many milliseconds after 1970; NULL where that is further than a TIMESTAMP goes."""
+    from pyspark.sql import functions as f
+
+    return f.timestamp_micros(f.try_multiply(millis, f.lit(1000).cast("BIGINT")))
 
 
 def date_of(text: Column) -> Column:

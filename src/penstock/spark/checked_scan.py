@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from penstock.connectors.metadata_columns import with_metadata
 from penstock.connectors.registry import source_of
-from penstock.connectors.source import ScanRequest
+from penstock.connectors.source import SampledSource, ScanRequest
 from penstock.formats import decode
 from penstock.formats.keys import key_fields, key_format, key_options
 from penstock.formats.registry import uses_registry
@@ -192,7 +192,9 @@ class CheckedScan:
         if not self._typed:
             physical = tuple(entry.name for entry in self.definition.columns if entry.physical and entry.name in wanted)
             outside = outside_for(self.request.state_path, self.request.roots)
-            frame = decode(frame, self.definition, physical, outside)
+            source = source_of(self._connector)
+            sample = source.sample(self.request) if frame.isStreaming and isinstance(source, SampledSource) else None
+            frame = decode(frame, self.definition, physical, outside, sample)
         frame = with_metadata(frame, self.definition, tuple(wanted))
         for entry in self.definition.columns:
             if entry.computed is not None and entry.name in wanted:

@@ -142,7 +142,7 @@ def spark_options(settings: SparkSettings) -> dict[str, str]:
         "spark.ui.retainedTasks": "1000",
         "spark.sql.ui.retainedExecutions": "20",
         "spark.sql.streaming.ui.enabled": "false",
-        # PySpark tells the JVM for every call on a column which line of ours made it: half of what the start of a job took.
+        # PySpark tells the JVM of every call on a column which line made it: half of what the start of a job took.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Our results reach the driver as Arrow batches that we bound ourselves.
         "spark.driver.maxResultSize": "0",
