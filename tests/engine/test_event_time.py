@@ -102,6 +102,34 @@ def test_slowest_partition_decides(db: penstock.Database) -> None:
     ]  # fmt: skip
 
 
+def test_partitions_that_are_added_and_time_that_moves_while_paused(db: penstock.Database) -> None:
+    """E5, E6, E21: a running job sees the event time of new partitions, a paused one is told when it goes on."""
+    db.execute(PAIRS.format(idle="1 hour"))
+    put(db, 0, 1, 12)
+    put(db, 1, 3)
+    db.settle()
+    db.execute("ALTER STREAM pairs SET (partitions = 4)")
+    put(db, 3, 2, 50)
+    db.settle()
+    assert job(db, "tens").watermark == at(-2), "partition 2 has had no row"
+    for partition in range(4):
+        put(db, partition, 60)
+    db.settle()
+    assert job(db, "tens").watermark == at(55)
+    first = [("p0", at(0), 1), ("p0", at(10), 1), ("p1", at(0), 1), ("p3", at(0), 1)]
+    assert read(db, "tens") == first
+    assert "a new partition 2" in str(db.sql("SELECT * FROM penstock.job_history").rows())
+
+    db.execute("PAUSE JOB tens")
+    db.execute("ADVANCE WATERMARK FOR pairs TO TIMESTAMP '1970-01-01 00:01:10'")
+    assert read(db, "tens") == first
+    db.execute("RESUME JOB tens")
+    db.settle()
+    assert job(db, "tens").watermark == at(70)
+    assert read(db, "tens") == sorted([*first, ("p3", at(50), 1), *((f"p{each}", at(60), 1) for each in range(4))])
+    assert db.sql("SELECT COUNT(*) FROM penstock.late_rows").rows() == [(0,)]
+
+
 def test_idle_partition_is_left_out(db: penstock.Database) -> None:
     """E7, E13: a silent partition no longer counts; when it comes back with old rows, they are late by rule."""
     db.execute(PAIRS.format(idle="1500 ms"))

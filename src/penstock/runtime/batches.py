@@ -134,8 +134,20 @@ class BatchCallback:
                 found.append(source.folded(scan.request, rest[: source.width], scan.partitions))
                 del rest[: source.width]
             else:
-                found.append(rest.pop(0))
+                offset = rest.pop(0)
+                self._check_partitions(scan, offset)
+                found.append(offset)
         return replace(logged, sources=tuple(found))
+
+    def _check_partitions(self, scan: CheckedScan, offset: str | None) -> None:
+        """The running query finds the event time of the partitions that were there when it began, and of no others."""
+        new = [] if offset is None else [each for each in self._positions(scan, offset) if each >= scan.partitions]
+        if new:
+            raise RuntimeFailure(
+                "PARTITIONS_CHANGED",
+                f"stream {scan.scan.relation} has a new partition {min(new)}",
+                hint="the job starts again by itself to read it",
+            )
 
     def _take_again(self, frame: DataFrame, logged: BatchOffsets, known_hash: str) -> None:
         """The batch is in the ledger; Spark only has to bring its own state to where it was."""

@@ -38,7 +38,7 @@ from penstock.runtime.job_spec import WATERMARK_US, JobSpec
 from penstock.runtime.open_state import join_buffers, open_windows
 from penstock.runtime.physical import physical_plan
 from penstock.runtime.retention import retention_of
-from penstock.runtime.runs import check_fingerprint, make_run
+from penstock.runtime.runs import advance_kept, check_fingerprint, make_run
 from penstock.runtime.secret_lookup import secret_of
 from penstock.runtime.sinks import sink_target
 from penstock.runtime.states import JobState
@@ -488,12 +488,14 @@ class Engine:
         """Say that nothing older comes in a stream, to every job that reads it; returns after a batch ran under it."""
         self.check_open()
         for job in tuple(self.jobs.values()):
-            if not job.spec.reads(stream) or job.state in (JobState.PAUSED, JobState.STOPPED, JobState.FAILED):
-                continue
-            job.wait_first_batch(timeout)
             ids = [scan.id for scan in job.spec.plan.scans if scan.relation == stream and scan.event_time is not None]
             if not ids:
                 continue
+            with job.control:
+                if job.state in (JobState.PAUSED, JobState.STOPPED, JobState.FAILED):
+                    advance_kept(job.spec, self.home.views, self.clock, ids, timestamp_us)
+                    continue
+            job.wait_first_batch(timeout)
             job.move_time(lambda tracker, ids=ids: tracker.advance(ids, timestamp_us))  # type: ignore[misc]
             job.wait_closed(timeout)
 

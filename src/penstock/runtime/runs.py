@@ -22,7 +22,7 @@ from penstock.spark.spark_types import sql_type_of
 from penstock.stores.views import ViewSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -170,6 +170,13 @@ def kept_tracker(
     where they are known."""
     kept = store.tracker(spec.name)
     return None if kept is None else EventTimeTracker.from_json(kept[0], _times(spec, partitions or {}), clock.now_us())
+
+
+def advance_kept(spec: JobSpec, store: ViewStore, clock: Clock, scans: Collection[str], timestamp_us: int) -> None:
+    """Move the event time of a job that does not run: its next run begins with it."""
+    tracker = kept_tracker(spec, store, clock) or EventTimeTracker(_times(spec, {}), clock.now_us())
+    reached = tracker.advance(scans, timestamp_us)
+    store.save_tracker(spec.name, tracker.to_json(), reached)
 
 
 def _times(spec: JobSpec, partitions: Mapping[str, int]) -> list[ScanTime]:
