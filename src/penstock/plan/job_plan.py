@@ -1,12 +1,14 @@
 """From a planned query to what a job runs: Spark's text, the scans below it, and what the view store does.
 
-Four kinds of job. `append`: Spark only adds rows. `merge`: Spark aggregates each batch and the view store, which holds
+Five kinds of job. `append`: Spark only adds rows. `merge`: Spark aggregates each batch and the view store, which holds
 the state, merges it. `panes`: the same for hopping windows, which the view store closes. `update`: Spark keeps the
-state, and its rows replace those of the same key.
+state, and its rows replace those of the same key. `finish`: Spark hands rows over, and the view store, which keeps
+them, answers the query.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -16,7 +18,8 @@ from penstock.errors import NotYetError
 from penstock.frozen import frozen
 from penstock.plan.closing import distinct_key, spread_us, waits
 from penstock.plan.distinct_steps import DistinctStep, distinct_steps
-from penstock.plan.fingerprint import state_of
+from penstock.plan.fingerprint import StateDescription, state_of
+from penstock.plan.finishing import finished
 from penstock.plan.job_dimensions import DimensionPlan, StaticView, static_nodes
 from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
 from penstock.plan.join_times import note_stand_in
@@ -45,6 +48,7 @@ from penstock.plan.trees import aliased, call, dot, number
 from penstock.plan.windows import duration_words
 
 if TYPE_CHECKING:
+    from penstock.plan.finish_plan import FinishPlan
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.merge_plan import MergePlan, Reduction
     from penstock.plan.pane_plan import PanePlan
@@ -52,7 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BATCH_VIEW", "KEEP_COLUMN", "DimensionPlan", "JobKind", "JobPlan", "OutputColumn", "ScanPlan", "plan_job"]
 
-JobKind = Literal["append", "merge", "panes", "update"]
+JobKind = Literal["append", "merge", "panes", "update", "finish"]
 KEEP_COLUMN: Final = "__keep"  # update: whether the row belongs to the view
 
 
@@ -96,6 +100,7 @@ class JobPlan:
     dimensions: tuple[DimensionPlan, ...] = ()
     static: tuple[StaticView, ...] = ()  # views over those of dimensions, that the core reads too
     panes: PanePlan | None = None
+    finish: FinishPlan | None = None
     lookup: LookupTexts | None = None  # the same over calls in the place of joins, where that can be
 
     def with_lookups(self) -> JobPlan:
@@ -109,8 +114,10 @@ def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
 
     Raises QUERY_NOT_YET for a query that this version does not run in a job.
     """
-    refuse(plan)
     state = state or plan.state
+    if plan.kept:
+        return _finish_job(plan, state)
+    refuse(plan)
     tree = plan.spark.copy()
     if plan.bounded:
         _keep_distinct(tree)
@@ -125,6 +132,21 @@ def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
     if texts.kind != made.kind:
         return made
     return replace(made, lookup=LookupTexts(texts.core, texts.steps, texts.late, lookups))
+
+
+def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
+    if state == "spark":
+        raise NotYetError(
+            "QUERY_NOT_YET",
+            "a query that the view store answers, with state = 'spark', is not there yet",
+            hint="leave the option out",
+        )
+    made = finished(plan)
+    found = job_scans(plan, made.core, static=frozenset())
+    job = _made(plan, found, "finish", found.tree, how=made.how, key=made.plan.unique or ())
+    columns = tuple(OutputColumn(field.name, kind) for field, kind in zip(plan.columns, made.types, strict=True))
+    kept = StateDescription(json.dumps({**json.loads(job.state), "answers": made.plan.text}, sort_keys=True))
+    return replace(job, columns=columns, finish=made.plan, state=kept.text, fingerprint=kept.fingerprint)
 
 
 def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:

@@ -54,8 +54,8 @@ class JobScans:
     static: tuple[StaticView, ...] = ()  # what the tree reads beside the views of both
 
 
-def job_scans(plan: LogicalPlan, tree: exp.Query) -> JobScans:
-    """Names the scans of a tree, which is changed in place."""
+def job_scans(plan: LogicalPlan, tree: exp.Query, static: frozenset[str] | None = None) -> JobScans:
+    """Names the scans of a tree, which is changed in place. `static`: relations that are no streams, where known."""
     prune(tree)
     if waits(tree):
         settle_marks(tree, {scan.relation: scan.event_time.column for scan in plan.scans() if scan.event_time})
@@ -63,7 +63,7 @@ def job_scans(plan: LogicalPlan, tree: exp.Query) -> JobScans:
     read = _columns(tree)
     known = {scan.relation: scan for scan in plan.scans()}
     known |= {scan.relation: scan for scan in plan.subquery_nodes() if isinstance(scan, Scan)}
-    static = static_relations(plan)
+    static = static_relations(plan) if static is None else static
     found: list[ScanPlan] = []
     dimensions: list[DimensionPlan] = []
     seen: dict[str, int] = {}

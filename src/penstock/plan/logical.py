@@ -24,6 +24,7 @@ class LogicalPlan:
     functions: tuple[str, ...] = ()
     reads: tuple[tuple[str, tuple[str, ...]], ...] = ()  # of each source, the columns that are needed
     subqueries: tuple[Node, ...] = ()  # inside expressions: `IN (SELECT …)`, EXISTS, a value; over bounded relations
+    kept: bool = False  # planned over all rows so far, which the view store keeps; see finishing
     state: str | None = None  # 'spark' where a view asks that Spark keeps its state
 
     @property

@@ -304,6 +304,16 @@ class Limit(Node):
 
 
 @frozen(kw_only=True)
+class Finish(Node):
+    """What stands below is answered by the view store over the rows that it keeps, anew where a batch touches it."""
+
+    answers: str
+
+    def details(self) -> dict[str, str]:
+        return {"answers": self.answers}
+
+
+@frozen(kw_only=True)
 class Output(Node):
     """Where the result goes."""
 

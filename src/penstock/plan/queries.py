@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from sqlglot import exp
 
 from penstock.catalog.model import SourceDefinition, ViewDefinition
-from penstock.errors import ResolutionError, UnsupportedError
+from penstock.errors import NotYetError, ResolutionError, UnsupportedError
+from penstock.frozen import frozen
 from penstock.plan.context import PlanContext, Relation
+from penstock.plan.finishing import NotFinishableError, finished, with_finish
 from penstock.plan.grouping import unmerged_session
 from penstock.plan.infer import assignable
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.nodes import Aggregate, Output, Scan, all_nodes
 from penstock.plan.query import bind_query, plan_query
+from penstock.plan.refused import refuse
 from penstock.plan.relation import Field, Mode
 from penstock.plan.scans import renamed
 from penstock.plan.scope import nearest, same_name
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from penstock.plan.session import Session
     from penstock.types import SqlType
 
+# The conditions of queries whose answer changes as rows come.
+_UPDATING: Final = ("UPDATING_", "CLAUSE_NOT_YET")
 OutputKind = Literal["view", "materialized view", "sink", "topic", "result"]
 
 
@@ -42,44 +47,90 @@ def plan_output(
     names: tuple[Name, ...] = (),
     by_position: bool = False,
 ) -> LogicalPlan:
-    """The plan of a query that goes to a view, a sink or the user; `by_position`: the target has names of its own."""
-    # A bare query over views and tables is answered at once, from what they hold now; only if it reads a stream is it
-    # a job. A view keeps both readings open: it is inlined where it is used.
-    continuous = kind not in ("result", "view") or _reads_stream(session, query.tree)
-    relation, context = _plan(session, query, continuous=continuous, stored=kind != "result" and not by_position)
-    if relation.unmerged:
-        raise unmerged_session(span_of(query.tree))
-    if names:
-        relation = _renamed(relation, names)
-    relation = _visible(relation)
-    node = relation.node
-    root = Output(
-        fields=node.fields,
-        inputs=(node,),
-        mode=node.mode,
-        key=node.key,
-        event_time=node.event_time,
-        bounded=node.bounded,
-        target=target,
-        kind=kind,
-        connector=connector,
-    )
-    warnings = list(context.warnings)
-    warnings += [
-        f"state grows for ever: {inner.state.keeps}; bound it with state_ttl or a window"
-        for inner in all_nodes(root)
-        if inner.state is not None and inner.state.bound is None and "group" in inner.state.keeps
-    ]
-    return LogicalPlan(
-        root,
-        relation.tree,
-        query.emit,
-        (*context.notices, *warnings),
-        tuple(context.depends_on),
-        tuple(context.functions),
-        _reads(root, context),
-        tuple(context.subqueries),
-    )
+    """The plan of a query that goes to a view, a sink or the user; `by_position`: the target has names of its own.
+
+    A query that Spark cannot keep up to date by itself is planned over all rows so far, for the view store to answer.
+    """
+    asked = _Asked(session, query, kind, target, connector, names, by_position)
+    try:
+        plan = asked.plan(kept=False)
+    except NotYetError as error:
+        if not error.condition.startswith(_UPDATING) or (other := asked.kept_plan()) is None:
+            raise
+        return other
+    if kind not in ("materialized view", "result") or session.lenient or (kind == "result" and plan.bounded):
+        return plan
+    try:
+        refuse(plan)
+    except NotYetError:
+        return asked.kept_plan() or plan
+    return plan
+
+
+@frozen
+class _Asked:
+    """A query with where it goes, to be planned in one way or the other."""
+
+    session: Session
+    query: Query
+    kind: OutputKind
+    target: str | None
+    connector: str | None
+    names: tuple[Name, ...]
+    by_position: bool
+
+    def plan(self, *, kept: bool) -> LogicalPlan:
+        """The plan; `kept`: over the whole of what has come so far."""
+        session, query, kind = self.session, self.query, self.kind
+        # A bare query over views and tables is answered at once, from what they hold now; only if it reads a stream is
+        # it a job. A view keeps both readings open: it is inlined where it is used.
+        continuous = kind not in ("result", "view") or _reads_stream(session, query.tree)
+        stored = kind != "result" and not self.by_position
+        relation, context = _plan(session, query, continuous=continuous, stored=stored, kept=kept)
+        if relation.unmerged:
+            raise unmerged_session(span_of(query.tree))
+        if self.names:
+            relation = _renamed(relation, self.names)
+        relation = _visible(relation)
+        node = relation.node
+        root = Output(
+            fields=node.fields,
+            inputs=(node,),
+            mode=node.mode,
+            key=node.key,
+            event_time=node.event_time,
+            bounded=node.bounded,
+            target=self.target,
+            kind=kind,
+            connector=self.connector,
+        )
+        warnings = list(context.warnings)
+        warnings += [
+            f"state grows for ever: {inner.state.keeps}; bound it with state_ttl or a window"
+            for inner in all_nodes(root)
+            if inner.state is not None and inner.state.bound is None and "group" in inner.state.keeps
+        ]
+        return LogicalPlan(
+            root,
+            relation.tree,
+            query.emit,
+            (*context.notices, *warnings),
+            tuple(context.depends_on),
+            tuple(context.functions),
+            _reads(root, context),
+            tuple(context.subqueries),
+            kept=kept,
+        )
+
+    def kept_plan(self) -> LogicalPlan | None:
+        """The plan for the view store to answer; None where it cannot, or nobody keeps its rows."""
+        if self.kind not in ("materialized view", "result", "view") or self.session.lenient:
+            return None
+        try:
+            plan = self.plan(kept=True)
+            return with_finish(plan, finished(plan))
+        except (NotYetError, UnsupportedError, NotFinishableError):
+            return None
 
 
 def _reads_stream(session: Session, tree: exp.Expr) -> bool:
@@ -104,7 +155,9 @@ def _reads(root: Output, context: PlanContext) -> tuple[tuple[str, tuple[str, ..
     return tuple(found.items())
 
 
-def _plan(session: Session, query: Query, *, continuous: bool, stored: bool) -> tuple[Relation, PlanContext]:
+def _plan(
+    session: Session, query: Query, *, continuous: bool, stored: bool, kept: bool
+) -> tuple[Relation, PlanContext]:
     settings = session.plan_settings()
 
     def make() -> PlanContext:
@@ -114,6 +167,7 @@ def _plan(session: Session, query: Query, *, continuous: bool, stored: bool) -> 
             bind_query,
             lenient=session.lenient,
             continuous=continuous,
+            kept=kept,
             emit=query.emit,
             emit_span=query.emit_span if query.emit is not None else None,
             unique_names=stored,

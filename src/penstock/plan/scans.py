@@ -118,7 +118,7 @@ def _source(context: PlanContext, definition: SourceDefinition, alias: str) -> R
         mode=Mode(definition.mode),
         key=definition.primary_key or None,
         event_time=event_time,
-        bounded=definition.bounded,
+        bounded=definition.bounded or context.kept,
         relation=name,
         kind="table" if definition.bounded else "stream",
         alias=alias,

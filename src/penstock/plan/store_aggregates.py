@@ -1,4 +1,4 @@
-"""Aggregates and OVER for the view store, in the types that Spark gives them."""
+"""Aggregates for the view store, in the types that Spark gives them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from penstock.plan.store_terms import DiffersError, Term, as_type, compared_alike, is_whole
-from penstock.types import BIGINT, BOOLEAN, DOUBLE, INT, SqlType
+from penstock.plan.store_terms import DiffersError, Term, as_type, is_whole
+from penstock.types import BIGINT, BOOLEAN, DOUBLE, SqlType
 
 if TYPE_CHECKING:
     from penstock.plan.store_expressions import StoreExpressions
 
-_NAMES: Final = frozenset({"count", "count_if", "sum", "avg", "mean", "min", "max", "bool_and", "every", "bool_or",
+AGGREGATES: Final = frozenset({"count", "count_if", "sum", "avg", "mean", "min", "max", "bool_and", "every", "bool_or",
                            "some", "any"})  # fmt: skip
 _ORDERED: Final = frozenset({"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL",
                              "DATE", "TIMESTAMP"})  # fmt: skip
-_RANKS: Final = frozenset({"row_number", "rank", "dense_rank"})
 
 
 def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
@@ -26,14 +25,14 @@ def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
     if isinstance(node, exp.Filter):
         call = node.this
         condition = f" FILTER (WHERE {write.condition(node.expression.this)})"
-    if not isinstance(call, exp.Anonymous) or call.name.lower() not in _NAMES:
+    if not isinstance(call, exp.Anonymous) or call.name.lower() not in AGGREGATES:
         if condition:
             raise DiffersError
         return None
-    return _aggregate(write, call.name.lower(), list(call.expressions), condition)
+    return aggregate_call(write, call.name.lower(), list(call.expressions), condition)
 
 
-def _aggregate(write: StoreExpressions, name: str, arguments: list[exp.Expr], suffix: str) -> Term:
+def aggregate_call(write: StoreExpressions, name: str, arguments: list[exp.Expr], suffix: str) -> Term:
     """`suffix` is what stands behind every call: FILTER, OVER."""
     if len(arguments) != 1:
         raise DiffersError
@@ -81,33 +80,4 @@ def _sum(term: Term, suffix: str) -> Term:
     if known.name == "DECIMAL":
         precision, scale = known.parameters
         return as_type(Term(f"sum({term.sql}){suffix}", None), SqlType("DECIMAL", (min(38, precision + 10), scale)))
-    raise DiffersError
-
-
-def over_term(write: StoreExpressions, node: exp.Window) -> Term:
-    """A function with OVER and the frame that both engines take where none is written."""
-    from penstock.plan.store_expressions import only_has
-    from penstock.plan.store_text import ordered_text
-
-    if not only_has(node, ("this", "partition_by", "order", "over")):
-        raise DiffersError
-    parts: list[str] = []
-    keys = [compared_alike(write.term(key)).sql for key in node.args.get("partition_by") or []]
-    if keys:
-        parts.append(f"PARTITION BY {', '.join(keys)}")
-    order = node.args.get("order")
-    if order is not None:
-        parts.append(f"ORDER BY {', '.join(ordered_text(write.term(term.this), term) for term in order.expressions)}")
-    suffix = f" OVER ({' '.join(parts)})"
-    call = node.this
-    if not isinstance(call, exp.Anonymous):
-        raise DiffersError
-    name = call.name.lower()
-    if name in _RANKS and not call.expressions and order is not None:
-        return Term(f"CAST({name}(){suffix} AS INTEGER)", INT)
-    if name in ("lag", "lead") and len(call.expressions) == 1 and order is not None:
-        value = write.term(call.expressions[0])
-        return Term(f"{name}({value.sql}){suffix}", value.known)
-    if name in _NAMES:
-        return _aggregate(write, name, list(call.expressions), suffix)
     raise DiffersError

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from penstock.plan.store_aggregates import aggregate_term, over_term
+from penstock.plan.store_aggregates import aggregate_term
 from penstock.plan.store_expressions import StoreExpressions, only_has
+from penstock.plan.store_over import over_term
 from penstock.plan.store_terms import UNKNOWN, DiffersError, Term, as_type, common_of, compared_alike, kept, quoted
 from penstock.plan.trees import type_of
 from penstock.types import BOOLEAN
@@ -32,6 +33,10 @@ _WRITTEN: Final = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "limit", "offset", "kind"}
 )
 _SETS: Final[dict[type[exp.Expr], str]] = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}
+
+_GROUPS: Final[dict[type[exp.Expr], str]] = {
+    exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS", exp.Tuple: "",
+}  # fmt: skip
 
 Columns = dict[str, "SqlType | None"]
 
@@ -85,11 +90,31 @@ def _with_types(text: str, columns: list[tuple[str, SqlType | None]], plan: Logi
     return text
 
 
+def kept_query(
+    tree: exp.Expr, types: Mapping[str, Mapping[str, SqlType | None]]
+) -> tuple[str, list[tuple[str, SqlType | None]]]:
+    """DuckDB's text of a query over kept rows, and its columns; DiffersError where it might mean something else.
+
+    It is the same whenever it is asked: the clock is not in it.
+    """
+    return _Queries({name: dict(columns) for name, columns in types.items()}, clock=False).query(tree, {})
+
+
+def writable(tree: exp.Expr, scope: Mapping[str, Mapping[str, SqlType | None]]) -> bool:
+    """Whether there is a text of an expression over these relations."""
+    try:
+        _Queries({}, clock=False).expressions({name: dict(columns) for name, columns in scope.items()}).term(tree)
+    except DiffersError:
+        return False
+    return True
+
+
 class _Queries:
     """Writes queries; `relations` are the named relations with the types of their columns."""
 
-    def __init__(self, relations: dict[str, Columns]) -> None:
+    def __init__(self, relations: dict[str, Columns], *, clock: bool = True) -> None:
         self.relations = relations
+        self.clock = clock
 
     def query(self, query: exp.Expr, outer: dict[str, Columns]) -> tuple[str, list[tuple[str, SqlType | None]]]:
         """The text of a query and its columns; `outer` are the relations of the queries around it."""
@@ -106,7 +131,7 @@ class _Queries:
         scope = {**outer, **scope}
         for join in query.args.get("joins") or []:
             source += self._join(join, scope, outer)
-        write = self._expressions(scope)
+        write = self.expressions(scope)
         items: list[str] = []
         columns: list[tuple[str, SqlType | None]] = []
         for item in query.expressions:
@@ -129,7 +154,7 @@ class _Queries:
         shown = {name: Term(quoted(name), sql_type) for name, sql_type in columns}
         return text + self._tail(query, write, shown), columns
 
-    def _expressions(self, scope: dict[str, Columns]) -> StoreExpressions:
+    def expressions(self, scope: dict[str, Columns]) -> StoreExpressions:
         def column(node: exp.Column) -> Term:
             known = scope.get(node.table) if node.table else None
             sql_type = known.get(node.name) if known is not None else None
@@ -147,7 +172,7 @@ class _Queries:
                 return found
             return self._subquery(node, write, scope)
 
-        write = StoreExpressions(column, special, clock=True)
+        write = StoreExpressions(column, special, clock=self.clock)
         return write
 
     def _subquery(self, node: exp.Expr, write: StoreExpressions, scope: dict[str, Columns]) -> Term | None:
@@ -188,7 +213,7 @@ class _Queries:
         raise DiffersError
 
     def _values(self, item: exp.Values, scope: dict[str, Columns]) -> str:
-        write = self._expressions({})
+        write = self.expressions({})
         rows = [[write.term(cell) for cell in row.expressions] for row in item.expressions]
         types = [common_of([row[place] for row in rows]) for place in range(len(rows[0]))]
         names = [f"col{place}" for place in range(1, len(types) + 1)]
@@ -208,7 +233,7 @@ class _Queries:
         on = join.args.get("on")
         if (on is None) != (words == "CROSS JOIN"):
             raise DiffersError
-        return f" {words} {source}" + (f" ON {self._expressions(scope).condition(on)}" if on is not None else "")
+        return f" {words} {source}" + (f" ON {self.expressions(scope).condition(on)}" if on is not None else "")
 
     def _group(self, query: exp.Select, write: StoreExpressions) -> str:
         group = query.args.get("group")
@@ -216,10 +241,7 @@ class _Queries:
             return ""
         if not only_has(group, ("expressions",)):
             raise DiffersError
-        keys = [write.term(key) for key in group.expressions]
-        if any(compared_alike(key).constant is not None for key in keys):
-            raise DiffersError
-        return f" GROUP BY {', '.join(key.sql for key in keys)}"
+        return f" GROUP BY {', '.join(_group_entry(entry, write) for entry in group.expressions)}"
 
     def _tail(self, query: exp.Expr, write: StoreExpressions, shown: dict[str, Term]) -> str:
         text = ""
@@ -243,7 +265,22 @@ class _Queries:
             compared_alike(Term(name, sql_type))
         word = _SETS[type(query)] + ("" if query.args.get("distinct") else " ALL")
         shown = {name: Term(quoted(name), sql_type) for name, sql_type in columns}
-        return f"({left}) {word} ({right})" + self._tail(query, self._expressions({}), shown), columns
+        return f"({left}) {word} ({right})" + self._tail(query, self.expressions({}), shown), columns
+
+
+def _group_entry(entry: exp.Expr, write: StoreExpressions) -> str:
+    """A key of a GROUP BY, or several sets of them."""
+    words = next((word for kind, word in _GROUPS.items() if isinstance(entry, kind)), None)
+    if words is not None:
+        if not only_has(entry, ("expressions",)):
+            raise DiffersError
+        return f"{words} ({', '.join(_group_entry(inner, write) for inner in entry.expressions)})"
+    if isinstance(entry, exp.Paren):
+        return f"({_group_entry(entry.this, write)})"
+    key = write.term(entry)
+    if compared_alike(key).constant is not None:
+        raise DiffersError
+    return key.sql
 
 
 def _aggregates(select: exp.Select) -> bool:

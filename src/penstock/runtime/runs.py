@@ -221,7 +221,7 @@ def _view_spec(spec: JobSpec, found: dict[str, SqlType]) -> ViewSpec:
         found = {**found, **computed}
     columns = tuple((column.name, column.type or found[column.name]) for column in plan.columns)
     shown = {name for name, _ in columns}
-    hidden = tuple((name, found[name]) for name in plan.key if name not in shown and merge is None)
+    hidden = tuple((name, found[name]) for name in plan.key if name not in shown and plan.kind == "update")
     return ViewSpec(
         name=spec.view,
         columns=columns,
@@ -231,6 +231,7 @@ def _view_spec(spec: JobSpec, found: dict[str, SqlType]) -> ViewSpec:
         retention_us=_microseconds(retention),
         hidden=hidden,
         panes=plan.panes,
+        finish=plan.finish.with_types(found) if plan.finish is not None else None,
     )
 
 

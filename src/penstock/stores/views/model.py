@@ -11,11 +11,12 @@ from penstock.frozen import frozen
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.plan.finish_plan import FinishPlan
     from penstock.plan.merge_plan import MergePlan
     from penstock.plan.pane_plan import PanePlan
     from penstock.types import SqlType
 
-Kind = Literal["append", "merge", "panes", "update"]
+Kind = Literal["append", "merge", "panes", "update", "finish"]
 Operation = Literal["insert", "update", "delete"]
 
 # In batches of `update` views: whether the row of the key is in the view from now on. NULL counts as false.
@@ -28,8 +29,8 @@ class ViewSpec:
 
     `columns` are the ones a reader sees. `hidden` are further columns of the batches of `update` views, kept but not
     shown. `key` are names of either; a `merge` view takes its keys from the merge plan. A `panes` view has a merge plan
-    too, and rows are only added to it, as windows close. `retention_us` is how long changes can be asked for, None for
-    ever.
+    too, and rows are only added to it, as windows close. A `finish` view is answered from the rows of its batches,
+    which it keeps. `retention_us` is how long changes can be asked for, None for ever.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ViewSpec:
     retention_us: int | None = None
     hidden: tuple[tuple[str, SqlType], ...] = ()
     panes: PanePlan | None = None
+    finish: FinishPlan | None = None
 
 
 @frozen

@@ -10,6 +10,7 @@ from penstock.stores.views.model import ViewSpec
 from penstock.types import Field, SqlType
 
 if TYPE_CHECKING:
+    from penstock.plan.finish_plan import FinishPlan
     from penstock.plan.merge_plan import MergePlan
     from penstock.plan.pane_plan import PanePlan
 
@@ -27,6 +28,8 @@ def spec_to_text(spec: ViewSpec) -> str:
     }
     if spec.panes is not None:
         document["panes"] = asdict(spec.panes)
+    if spec.finish is not None:
+        document["finish"] = _finish_out(spec.finish)
     return json.dumps(document, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -42,6 +45,7 @@ def spec_from_text(text: str) -> ViewSpec:
         retention_us=document["retention_us"],
         hidden=tuple((name, _type_in(kind)) for name, kind in document["hidden"]),
         panes=_panes_in(document["panes"]) if "panes" in document else None,
+        finish=_finish_in(document["finish"]) if "finish" in document else None,
     )
 
 
@@ -50,6 +54,36 @@ def _panes_in(document: dict[str, Any]) -> PanePlan:
 
     shown = tuple((name, partial) for name, partial in document["shown"])
     return PanePlan(document["size_us"], document["slide_us"], document["offset_us"], shown)
+
+
+def _finish_out(plan: FinishPlan) -> dict[str, Any]:
+    return {
+        "rows": [
+            [rows.relation, [[entry.name, _maybe_out(entry.type)] for entry in rows.columns], list(rows.shown)]
+            for rows in plan.rows
+        ],
+        "leaves": [[leaf.name, leaf.rows, list(leaf.columns), list(leaf.key)] for leaf in plan.leaves],
+        "text": plan.text,
+        "keys": list(plan.keys),
+        "hidden": [[name, _type_out(kind)] for name, kind in plan.hidden],
+        "unique": None if plan.unique is None else list(plan.unique),
+    }
+
+
+def _finish_in(document: dict[str, Any]) -> FinishPlan:
+    from penstock.plan.finish_plan import FinishPlan, KeptColumn, KeptRows, Leaf
+
+    rows = tuple(
+        KeptRows(relation, tuple(KeptColumn(name, _maybe_in(kind)) for name, kind in columns), tuple(shown))
+        for relation, columns, shown in document["rows"]
+    )
+    leaves = tuple(
+        Leaf(name, place, tuple((shown, kept) for shown, kept in columns), tuple(key))
+        for name, place, columns, key in document["leaves"]
+    )
+    hidden = tuple((name, _type_in(kind)) for name, kind in document["hidden"])
+    unique = None if document["unique"] is None else tuple(document["unique"])
+    return FinishPlan(rows, leaves, document["text"], tuple(document["keys"]), hidden, unique)
 
 
 def _type_out(kind: SqlType) -> list[Any]:

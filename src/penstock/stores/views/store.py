@@ -23,6 +23,7 @@ from penstock.stores.views import records
 from penstock.stores.views.append_view import AppendView
 from penstock.stores.views.change_log import extent, read_changes, read_snapshot, trim
 from penstock.stores.views.database import ViewDatabase, fetched, one_row
+from penstock.stores.views.finish_view import FinishView
 from penstock.stores.views.keyed_view import KeyedView
 from penstock.stores.views.ledger import Ledger, write_entry
 from penstock.stores.views.model import (
@@ -436,12 +437,14 @@ class ViewStore:
 def _table(number: int, spec: ViewSpec) -> ViewTable:
     if spec.kind == "panes":
         return PanesView(number, spec)
+    if spec.kind == "finish":
+        return FinishView(number, spec)
     return AppendView(number, spec) if spec.kind == "append" else KeyedView(number, spec)
 
 
 def _counted(batch: BatchCommit, table: ViewTable | None, changes: int) -> BatchCommit:
-    """The batch with the rows that its windows gave: before they close nobody knows how many."""
-    if not isinstance(table, PanesView):
+    """The batch with the rows that it gave: of windows that close and of answers nobody knows before how many."""
+    if not isinstance(table, PanesView | FinishView):
         return batch
     return replace(batch, counters={**batch.counters, "output_rows": float(changes)})
 

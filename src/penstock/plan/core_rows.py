@@ -1,0 +1,234 @@
+"""The scans of a query taken out of it: which rows of each Spark hands over, and what it computes for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.plan.finish_plan import KeptColumn, KeptRows
+from penstock.plan.joins import conjuncts_of
+from penstock.plan.prune import columns_read
+from penstock.plan.spark_blocks import aggregates, relations, scans
+from penstock.plan.store_terms import UNKNOWN, kept
+from penstock.plan.store_text import writable
+from penstock.plan.trees import aggregate_text, column, identifier, type_of, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.plan.nodes import Scan
+    from penstock.types import SqlType
+
+_SCALAR = (exp.Anonymous, exp.Binary, exp.Unary, exp.Case, exp.Cast, exp.If, exp.Between, exp.In, exp.Func, exp.Dot)
+_AROUND_CALLS = (exp.Window, exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
+_NOT_SCALAR = (exp.Subquery, exp.Select, exp.Window, exp.Star, exp.Distinct, exp.Filter, exp.Alias)
+
+
+@dataclass(slots=True)
+class LeafRows:
+    """One reading of a relation. `given` are its columns in the finish, with the kept column of each."""
+
+    name: str
+    relation: str
+    rows: int
+    given: dict[str, str]
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        return tuple(self.given.items())
+
+    def kept_name(self, name: str) -> str:
+        return self.given[name]
+
+
+class CoreRows:
+    """Takes the scans out of a tree, which is changed in place: every table becomes a leaf with a name of its own."""
+
+    def __init__(self, tree: exp.Query, known: Mapping[str, Scan]) -> None:
+        self.leaves: list[LeafRows] = []
+        self._known = known
+        self._relations: list[str] = []
+        self._values: list[dict[str, exp.Expr]] = []  # of each relation, what its kept columns hold
+        self._conditions: list[list[exp.Expr]] = []
+        self._leaf_of: dict[int, LeafRows] = {}
+        tables = scans(tree)
+        uses: dict[str, int] = {}
+        for table in tables:
+            uses[table.name] = uses.get(table.name, 0) + 1
+        for table in tables:
+            self._add_leaf(table)
+        for block in list(tree.find_all(exp.Select)):
+            self._take(block, uses)
+        for table in tables:
+            leaf = self._leaf_of[id(table)]
+            table.meta["penstock_columns"] = tuple(leaf.given)
+
+    @property
+    def types(self) -> dict[str, dict[str, SqlType | None]]:
+        """The columns of each leaf and their types."""
+        return {leaf.name: {name: self._type(leaf, name) for name in leaf.given} for leaf in self.leaves}
+
+    @property
+    def kept(self) -> tuple[KeptRows, ...]:
+        """The rows that are kept of each relation."""
+        return tuple(
+            KeptRows(
+                relation,
+                tuple(KeptColumn(name, type_of(value)) for name, value in self._values[place].items()),
+                tuple(_words(value) for value in self._values[place].values()),
+            )
+            for place, relation in enumerate(self._relations)
+        )
+
+    def value(self, name: str) -> exp.Expr:
+        """What a kept column holds, as Spark computes it."""
+        return next(values[name] for values in self._values if name in values).copy()
+
+    def condition(self, place: int) -> exp.Expr | None:
+        """The rows of a relation that are kept: those for which this holds; None: all."""
+        found: exp.Expr | None = None
+        for each in self._conditions[place]:
+            grouped = exp.Paren(this=each.copy())
+            found = grouped if found is None else exp.And(this=found, expression=grouped)
+        return found
+
+    def _add_leaf(self, table: exp.Table) -> None:
+        relation = table.name
+        if relation not in self._relations:
+            self._relations.append(relation)
+            self._values.append({})
+            self._conditions.append([])
+        leaf = LeafRows(f"__leaf_{len(self.leaves)}", relation, self._relations.index(relation), {})
+        self.leaves.append(leaf)
+        self._leaf_of[id(table)] = leaf
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=identifier(relation)))
+        table.set("this", identifier(leaf.name))
+
+    def _take(self, block: exp.Select, uses: Mapping[str, int]) -> None:
+        """Moves of a SELECT into the core what belongs there, and notes the columns that the rest of it reads."""
+        own = {
+            alias: self._leaf_of[id(below)] for alias, below in relations(block).items() if isinstance(below, exp.Table)
+        }
+        if not own:
+            return
+        for alias in self._filtered(block, own, uses):
+            self._push(block, alias, own[alias])
+        for alias, leaf in own.items():
+            self._hoist(block, alias, leaf)
+        read = columns_read(block)
+        for alias, leaf in own.items():
+            for entry in self._known[leaf.relation].fields:
+                if entry.name in read.get(alias, ()):
+                    self._keep(leaf, entry.name, typed(column(entry.name, leaf.relation), entry.type))
+            if not leaf.given:  # only whether there is a row
+                entry = self._known[leaf.relation].fields[0]
+                self._keep(leaf, entry.name, typed(column(entry.name, leaf.relation), entry.type))
+
+    def _filtered(self, block: exp.Select, own: Mapping[str, LeafRows], uses: Mapping[str, int]) -> list[str]:
+        """The aliases whose conditions can be moved below the joins."""
+        kinds = [(join.side.upper(), join.kind.upper()) for join in block.args.get("joins") or []]
+        inner = all(side == "" and kind in ("", "INNER", "CROSS") for side, kind in kinds)
+        first = block.args["from_"].this.alias_or_name
+        keeps = all(side in ("", "LEFT") for side, _ in kinds)
+        return [
+            alias for alias, leaf in own.items() if uses[leaf.relation] == 1 and (inner or (alias == first and keeps))
+        ]
+
+    def _push(self, block: exp.Select, alias: str, leaf: LeafRows) -> None:
+        where = block.args.get("where")
+        if where is None:
+            return
+        rest: list[exp.Expr] = []
+        for conjunct in conjuncts_of(where.this):
+            if _of_alias(conjunct, alias):
+                self._conditions[leaf.rows].append(_moved(conjunct, alias, leaf.relation))
+            else:
+                rest.append(conjunct)
+        made: exp.Expr | None = None
+        for conjunct in rest:
+            made = conjunct if made is None else exp.And(this=made, expression=conjunct)
+        block.set("where", exp.Where(this=made) if made is not None else None)
+
+    def _hoist(self, block: exp.Select, alias: str, leaf: LeafRows) -> None:
+        """Lets Spark compute the keys that are no plain columns, and what the store cannot."""
+        group = block.args.get("group")
+        keys = list(group.expressions) if isinstance(group, exp.Group) else []
+        overs = [node for item in block.expressions for node in item.find_all(exp.Window)]
+        keys += [key for over in overs for key in over.args.get("partition_by") or []]
+        wanted = [key for key in keys if isinstance(key, _SCALAR) and _of_alias(key, alias)]
+        below = {id(query) for query in relations(block).values()}
+        grouped = aggregates(block)
+        scope = {alias: {entry.name: kept(entry.type) or UNKNOWN for entry in self._known[leaf.relation].fields}}
+
+        def visit(node: exp.Expr, *, inside: bool) -> None:
+            """`inside`: each row is seen, not each group."""
+            for child in list(node.iter_expressions()):
+                if id(child) in below or isinstance(child, exp.Table):
+                    continue
+                if isinstance(child, exp.Select) and node is not block:
+                    continue  # a query of its own
+                hoists = isinstance(child, _SCALAR) and _of_alias(child, alias)
+                if child is node.args.get("this") and isinstance(node, _AROUND_CALLS):
+                    hoists = False  # a function of many rows
+                if hoists and (child in wanted or (inside and not writable(child, scope))):
+                    child.replace(self._computed(leaf, alias, child))
+                    continue
+                visit(child, inside=inside or aggregate_text(child) is not None or isinstance(child, exp.Where))
+
+        visit(block, inside=not grouped)
+
+    def _computed(self, leaf: LeafRows, alias: str, value: exp.Expr) -> exp.Expr:
+        moved = typed(_moved(value, alias, leaf.relation), type_of(value))
+        name = self._keep(leaf, None, moved)
+        return typed(column(name, alias), type_of(value))
+
+    def _keep(self, leaf: LeafRows, name: str | None, value: exp.Expr) -> str:
+        """The name of a value in the finish; its kept column is shared by all readings of the relation."""
+        values = self._values[leaf.rows]
+        found = next((kept_name for kept_name, other in values.items() if other == value), None)
+        if found is None:
+            found = f"__r{leaf.rows}_{len(values)}"
+            values[found] = value
+        shown = name or f"__value{found.rsplit('_', 1)[1]}"
+        leaf.given[shown] = found
+        return shown
+
+    def _type(self, leaf: LeafRows, name: str) -> SqlType | None:
+        return kept(type_of(self._values[leaf.rows][leaf.given[name]])) or UNKNOWN
+
+
+def _of_alias(tree: exp.Expr, alias: str) -> bool:
+    """Whether a tree is computed from one row of one relation alone."""
+    columns = 0
+    for node in tree.walk():
+        if isinstance(node, _NOT_SCALAR) or aggregate_text(node) is not None:
+            return False
+        if isinstance(node, exp.Column):
+            if node.table != alias:
+                return False
+            columns += 1
+    return columns > 0
+
+
+def _moved(tree: exp.Expr, alias: str, relation: str) -> exp.Expr:
+    """The tree over the relation under its own name."""
+    made = tree.copy()
+    for node in [made] if isinstance(made, exp.Column) else list(made.find_all(exp.Column)):
+        if node.table == alias:
+            node.set("table", identifier(relation))
+    return made
+
+
+def _words(value: exp.Expr) -> str:
+    from penstock.plan.spark_text import spark_sql
+
+    if isinstance(value, exp.Column):
+        return value.name
+    plain = value.copy()
+    for node in plain.find_all(exp.Column):
+        node.set("table", None)
+        node.this.set("quoted", False)
+    return spark_sql(plain, pretty=False)

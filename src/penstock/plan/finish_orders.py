@@ -1,0 +1,82 @@
+"""Orders that leave nothing open: the same rows get the same numbers, whichever batch brought them.
+
+ROW_NUMBER, LAG, a frame of ROWS and LIMIT take one of several rows that their order does not tell apart. In a view the
+choice must not change from batch to batch, so the other columns are added to the order, behind what the user wrote.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from penstock.plan.spark_blocks import aggregates, group_keys, outputs, relations
+from penstock.plan.store_terms import HANDED_ON
+from penstock.plan.store_text import kept_query
+from penstock.plan.trees import column, own_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.types import SqlType
+
+_CHOOSING: Final = frozenset({"row_number", "lag", "lead", "first_value"})
+
+
+class NotFinishableError(Exception):
+    """The view store cannot answer this query; the message says why."""
+
+
+def settle_orders(tree: exp.Expr, types: Mapping[str, Mapping[str, SqlType | None]]) -> None:
+    """Makes the orders of a tree total, in place."""
+    for block in tree.find_all(exp.Select, exp.SetOperation):
+        order = block.args.get("order")
+        if block.args.get("limit") is None and block.args.get("offset") is None:
+            if order is not None:
+                raise NotFinishableError("a view has no order")
+        elif order is None:
+            raise NotFinishableError("LIMIT without ORDER BY takes any rows")
+        else:
+            _extend(order, [column(name) for name in outputs(block)])
+        if isinstance(block, exp.Select):
+            _settle_over(block, types)
+
+
+def _settle_over(block: exp.Select, types: Mapping[str, Mapping[str, SqlType | None]]) -> None:
+    windows = [node for item in block.expressions for node in own_nodes(item) if isinstance(node, exp.Window)]
+    if not any(_chooses(over) for over in windows):
+        return
+    more = group_keys(block) if aggregates(block) else _columns(block, types)
+    for over in windows:
+        if _chooses(over) and over.args.get("order") is not None:
+            keys = over.args.get("partition_by") or []
+            _extend(over.args["order"], [entry for entry in more if entry not in keys])
+
+
+def _chooses(over: exp.Window) -> bool:
+    function = over.this
+    while isinstance(function, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        function = function.this
+    spec = over.args.get("spec")
+    name = function.name.lower() if isinstance(function, exp.Anonymous) else ""
+    kind = str(spec.args.get("kind")).upper() if spec is not None else None
+    # RANGE goes by the values of the order: the rows that are equal in it are in a frame together
+    return kind == "ROWS" or (kind is None and name in _CHOOSING)
+
+
+def _columns(block: exp.Select, types: Mapping[str, Mapping[str, SqlType | None]]) -> list[exp.Expr]:
+    """The columns of what a SELECT reads that can be ordered by."""
+    found: list[exp.Expr] = []
+    for alias, below in relations(block).items():
+        columns = types[below.name] if isinstance(below, exp.Table) else dict(kept_query(below, types)[1])
+        found += [
+            column(name, alias) for name, kind in columns.items() if kind is not None and kind.name not in HANDED_ON
+        ]
+    return found
+
+
+def _extend(order: exp.Order, more: list[exp.Expr]) -> None:
+    there = [entry.this for entry in order.expressions]
+    for entry in more:
+        if entry not in there:
+            order.append("expressions", exp.Ordered(this=entry.copy(), desc=False, nulls_first=True))

@@ -1,0 +1,101 @@
+"""OVER for the view store: ranks, aggregates and neighbours, over the frames that both engines understand alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from penstock.plan.store_aggregates import AGGREGATES, aggregate_call
+from penstock.plan.store_terms import DiffersError, Term, as_type, common, compared_alike
+from penstock.plan.trees import whole_number
+from penstock.types import INT
+
+if TYPE_CHECKING:
+    from penstock.plan.store_expressions import StoreExpressions
+
+_RANKS: Final = frozenset({"row_number", "rank", "dense_rank"})
+_ENDS: Final = frozenset({"UNBOUNDED", "CURRENT ROW"})
+_SIDES: Final = frozenset({"PRECEDING", "FOLLOWING"})
+
+
+def over_term(write: StoreExpressions, node: exp.Window) -> Term:
+    """A function with OVER; where no frame is written both engines take the same."""
+    from penstock.plan.store_expressions import only_has
+    from penstock.plan.store_text import ordered_text
+
+    if not only_has(node, ("this", "partition_by", "order", "over", "spec")):
+        raise DiffersError
+    parts: list[str] = []
+    keys = [compared_alike(write.term(key)).sql for key in node.args.get("partition_by") or []]
+    if keys:
+        parts.append(f"PARTITION BY {', '.join(keys)}")
+    order = node.args.get("order")
+    if order is not None:
+        parts.append(f"ORDER BY {', '.join(ordered_text(write.term(term.this), term) for term in order.expressions)}")
+    frame = _frame(node.args.get("spec"))
+    suffix = f" OVER ({' '.join(parts + frame)})"
+    call, nulls = node.this, ""
+    if isinstance(call, exp.IgnoreNulls):
+        call, nulls = call.this, " IGNORE NULLS"
+    if not isinstance(call, exp.Anonymous):
+        raise DiffersError
+    name, arguments = call.name.lower(), list(call.expressions)
+    if name in AGGREGATES and not nulls:
+        return aggregate_call(write, name, arguments, suffix)
+    if order is None:
+        raise DiffersError
+    if name in _RANKS and not arguments and not nulls and not frame:
+        return Term(f"CAST({name}(){suffix} AS INTEGER)", INT)
+    if name in ("lag", "lead") and not frame:
+        return _neighbour(write, name, arguments, nulls, suffix)
+    if name in ("first_value", "last_value") and len(arguments) == 1:
+        value = write.term(arguments[0])
+        return Term(f"{name}({value.sql}{nulls}){suffix}", value.known)
+    raise DiffersError
+
+
+def _neighbour(write: StoreExpressions, name: str, arguments: list[exp.Expr], nulls: str, suffix: str) -> Term:
+    """LAG and LEAD: the value, how many rows away, and what stands there where no row is."""
+    if not 1 <= len(arguments) <= 3:
+        raise DiffersError
+    value = write.term(arguments[0])
+    text = value.sql
+    if len(arguments) > 1:
+        away = whole_number(arguments[1])
+        if away is None:
+            raise DiffersError
+        text += f", {away}"
+    if len(arguments) > 2:
+        default = write.term(arguments[2])
+        if common(value, default) != value.known:
+            raise DiffersError
+        text += f", {as_type(default, value.known).sql}"
+    return Term(f"{name}({text}{nulls}){suffix}", value.known)
+
+
+def _frame(spec: exp.Expr | None) -> list[str]:
+    """The words of a frame of whole rows, or of everything before or behind."""
+    if spec is None:
+        return []
+    kind = str(spec.args.get("kind")).upper()
+    if kind not in ("ROWS", "RANGE") or spec.args.get("exclude"):
+        raise DiffersError
+    ends = [_end(spec.args.get(name), spec.args.get(f"{name}_side"), kind) for name in ("start", "end")]
+    if ends[1] is None:
+        return [f"{kind} {ends[0]}"]
+    return [f"{kind} BETWEEN {ends[0]} AND {ends[1]}"]
+
+
+def _end(value: exp.Expr | str | None, side: str | None, kind: str) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        word, way = value.upper(), (side or "").upper()
+        if word not in _ENDS or (word == "UNBOUNDED" and way not in _SIDES):
+            raise DiffersError
+        return f"{word} {way}".strip() if word == "UNBOUNDED" else word
+    rows = whole_number(value)
+    if rows is None or kind != "ROWS" or (side or "").upper() not in _SIDES:
+        raise DiffersError
+    return f"{rows} {str(side).upper()}"

@@ -1,0 +1,193 @@
+"""Views that are answered from kept rows: after every batch the view and the folded changes are DuckDB's batch answer
+(G13, G16, G18)."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.unit.stores.views.finishing import Finished, job_of, random_batch
+
+TOTAL = "ORDER BY v DESC, id, s"
+# The query, and whether it has a key.
+SHAPES: dict[str, tuple[str, bool]] = {
+    "top 2 of a key": (
+        f"SELECT * FROM (SELECT k, id, v, s, ROW_NUMBER() OVER (PARTITION BY k {TOTAL}) AS rn FROM l) AS x WHERE rn <= 2",
+        True,
+    ),
+    "top 2, filtered, key hidden": (
+        (
+            f"SELECT id, rn FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY k {TOTAL}) AS rn FROM l WHERE v > 0) AS x "
+            "WHERE rn <= 2"
+        ),
+        True,
+    ),
+    "rank": ("SELECT k, v, RANK() OVER (PARTITION BY k, s ORDER BY v) AS n FROM l QUALIFY n <= 2", True),
+    "dense rank over all": ("SELECT k, v, DENSE_RANK() OVER (ORDER BY v) AS n FROM l", False),
+    "order by, limit": ("SELECT k, v, id FROM l ORDER BY v DESC, id, k LIMIT 4", False),
+    "order by, limit, offset": ("SELECT k, v, id FROM l ORDER BY v DESC, id, k LIMIT 3 OFFSET 2", False),
+    "distinct": ("SELECT DISTINCT k, s FROM l WHERE id > 2", True),
+    "distinct on": ("SELECT DISTINCT ON (k) k, v, id, s FROM l ORDER BY k, v DESC, id, s", True),
+    "keep last": (
+        (
+            "SELECT k, id, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY id DESC, v, s) AS rn FROM l) AS x "
+            "WHERE rn = 1"
+        ),
+        True,
+    ),
+    "count distinct": ("SELECT k, COUNT(DISTINCT v) AS n, COUNT(*) AS all_rows FROM l GROUP BY k", True),
+    "several distinct": (
+        (
+            "SELECT k, COUNT(DISTINCT v) FILTER (WHERE id > 3) AS n, COUNT(DISTINCT s) AS m, SUM(v) AS t FROM l GROUP BY k "
+            "HAVING COUNT(DISTINCT s) > 1"
+        ),
+        True,
+    ),
+    "count distinct of all": (
+        "SELECT COUNT(DISTINCT v) AS n, COUNT(DISTINCT s) FILTER (WHERE v > 1) AS m FROM l",
+        False,
+    ),
+    "by a computed key": ("SELECT upper(s) AS u, COUNT(DISTINCT v) AS n FROM l GROUP BY upper(s)", True),
+    "aggregate of an aggregate": (
+        "SELECT m, COUNT(*) AS n FROM (SELECT k, MAX(v) AS m FROM l GROUP BY k) AS x GROUP BY m",
+        False,
+    ),
+    "mean of maxima": ("SELECT AVG(m) AS mean FROM (SELECT k, s, MAX(v) AS m FROM l GROUP BY k, s) AS x", False),
+    "aggregate of an aggregate by its key": (
+        "SELECT k, MAX(n) AS most FROM (SELECT k, s, COUNT(*) AS n FROM l GROUP BY k, s) AS x GROUP BY k",
+        True,
+    ),
+    "running sum": ("SELECT k, id, SUM(v) OVER (PARTITION BY k ORDER BY id, v, s) AS t FROM l", True),
+    "lag": ("SELECT k, id, LAG(v) OVER (PARTITION BY k ORDER BY id, v, s) AS earlier FROM l", True),
+    "neighbours": (
+        (
+            "SELECT k, id, LAG(v, 2, -1) OVER w AS two_before, LEAD(v) OVER w AS later, FIRST_VALUE(v) OVER w AS one, "
+            "LAST_VALUE(v) OVER (PARTITION BY k ORDER BY id, v, s ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING) AS last "
+            "FROM l WINDOW w AS (PARTITION BY k ORDER BY id, v, s)"
+        ),
+        True,
+    ),
+    "frames": (
+        (
+            "SELECT k, id, SUM(v) OVER (PARTITION BY k ORDER BY id, v, s ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS t, "
+            "COUNT(*) OVER (PARTITION BY k ORDER BY id ROWS UNBOUNDED PRECEDING) AS n, "
+            "MAX(v) OVER (PARTITION BY k ORDER BY v RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS m FROM l"
+        ),
+        True,
+    ),
+    "rollup": ("SELECT k, s, COUNT(DISTINCT v) AS n FROM l GROUP BY ROLLUP (k, s)", False),
+    "grouping sets": ("SELECT k, s, SUM(v) AS t FROM l GROUP BY GROUPING SETS ((k, s), (k), ())", False),
+    "left join": ("SELECT l.k, l.id, l.v, r.w FROM l LEFT JOIN r ON l.k = r.k AND r.w >= l.v", True),
+    "left join, filtered": (
+        "SELECT l.id, r.id AS other FROM l LEFT JOIN r ON l.k = r.k WHERE l.v > 0 AND (r.w IS NULL OR r.w < 3)",
+        True,
+    ),
+    "right join": ("SELECT l.id, r.k, r.id AS other FROM l RIGHT JOIN r ON l.k = r.k", True),
+    "full join": ("SELECT l.k, l.id, r.k AS rk, r.id AS other FROM l FULL JOIN r ON l.k = r.k AND l.v = r.w", True),
+    "semi join": ("SELECT l.k, l.id FROM l LEFT SEMI JOIN r ON l.k = r.k AND l.v < r.w", True),
+    "anti join": ("SELECT l.k, l.id FROM l LEFT ANTI JOIN r ON l.k = r.k AND l.v < r.w", True),
+    "exists": ("SELECT k, id FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.w > l.v)", True),
+    "not exists": ("SELECT k, id FROM l WHERE v > 0 AND NOT EXISTS (SELECT 1 FROM r WHERE r.k = l.k)", True),
+    "in": ("SELECT id, v FROM l WHERE k IN (SELECT k FROM r WHERE w > 1)", True),
+    "not in": ("SELECT id, v FROM l WHERE k NOT IN (SELECT k FROM r WHERE w > 3 AND k IS NOT NULL)", False),
+    "value of a subquery": ("SELECT k, v FROM l WHERE v > (SELECT MIN(w) FROM r WHERE r.k = l.k)", True),
+    "value of all": ("SELECT k, v FROM l WHERE v > (SELECT AVG(w) FROM r)", False),
+    "except": ("SELECT k, v FROM l EXCEPT SELECT k, w FROM r", True),
+    "intersect": ("SELECT k FROM l INTERSECT SELECT k FROM r", True),
+    "union": ("SELECT k, s FROM l UNION SELECT k, s FROM r", True),
+    "count over a left join": (
+        "SELECT l.k, COUNT(DISTINCT r.w) AS n, COUNT(*) AS m FROM l LEFT JOIN r ON l.k = r.k GROUP BY l.k",
+        True,
+    ),
+    "join of aggregates": (
+        (
+            "SELECT a.k, a.n, b.m FROM (SELECT k, COUNT(*) AS n FROM l GROUP BY k) AS a "
+            "LEFT JOIN (SELECT k, MAX(w) AS m FROM r GROUP BY k) AS b ON a.k = b.k"
+        ),
+        True,
+    ),
+    "self join of the best": (
+        "SELECT a.id, b.id AS other FROM l AS a LEFT JOIN l AS b ON a.k = b.k AND a.id < b.id",
+        True,
+    ),
+    "three streams": (
+        "SELECT l.id, r.id AS other, u.x FROM l LEFT JOIN r ON l.k = r.k LEFT JOIN u ON l.k = u.k AND u.x > 0",
+        True,
+    ),
+    "three streams, one by another key": (
+        "SELECT l.id, r.id AS other, u.x FROM l LEFT JOIN r ON l.k = r.k LEFT JOIN u ON r.w = u.k",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_view_and_changes_are_the_batch_answer_after_every_batch(shape: str, tmp_path: Path) -> None:
+    """With NULL keys, duplicates, empty batches, a batch that comes twice, a store that is closed and opened again, and
+    a way back to an earlier batch in between."""
+    query, keyed = SHAPES[shape]
+    rnd = random.Random(f"finish {shape}")  # noqa: S311
+    batches = [random_batch(rnd, 10 * number) for number in range(8)]
+    batches[0]["l"].append((1, 0, 1, "a"))  # an aggregate of all rows is there from the first row on
+    batches[5] = {"l": [], "r": [], "u": []}
+    found = Finished(query, tmp_path / "views.duckdb")
+    assert found.job.finish is not None
+    assert bool(found.job.finish.keys) == keyed, found.job.how
+    for number, batch in enumerate(batches):
+        found.add(number, batch)
+        if number == 2:
+            found.commit(number, batch)  # Spark had not heard of the commit
+        if number == 4:
+            found.reopen()
+        if number == 6:
+            found.store.rollback("job", 3)
+            for again in (4, 5, 6):
+                found.commit(again, batches[again])
+            # The changes since then are those of the new batches, numbered as the old ones were.
+            refolded = Finished.__new__(Finished)
+            refolded.store, refolded.fold, refolded.seq = found.store, found.fold.__class__(), 0
+            refolded.follow()
+            found.fold, found.seq = refolded.fold, refolded.seq
+        found.follow()
+        expected = found.answer()
+        assert found.view() == expected, f"the view after batch {number}"
+        assert +found.fold == expected, f"the folded changes after batch {number}"
+    assert expected, "an empty answer tells nothing"
+    found.store.close()
+
+
+def test_only_what_the_batch_touched_changes() -> None:
+    """A key of which no row came has no changes, and an answer that stays the same has none either."""
+    found = Finished("SELECT k, COUNT(DISTINCT v) AS n FROM l GROUP BY k", None)
+    found.add(0, {"l": [(1, 1, 1, "a"), (2, 2, 1, "a"), (None, 3, 1, "a")]})
+    found.add(1, {"l": [(1, 4, 2, "a"), (2, 5, 1, "b")]})
+    changes = found.store.changes("answered", 3)
+    assert [(change.op, change.before, change.row) for change in changes] == [
+        ("update", {"k": 1, "n": 1}, {"k": 1, "n": 2})
+    ]
+    found.store.close()
+
+
+def test_the_core_filters_computes_and_reads_a_stream_once() -> None:
+    """Conditions of one stream go to Spark, and so does what the store has no words for."""
+    found = job_of(
+        "SELECT date_format(to_timestamp(s), 'yyyy') AS y, COUNT(DISTINCT v) AS n FROM l WHERE v > 3 AND id < 9 GROUP BY 1"
+    )
+    core = " ".join(found.core.split())
+    assert "WHERE ( `l`.`v` > 3 ) AND ( `l`.`id` < 9 )" in core
+    assert found.finish is not None
+    assert len(found.finish.rows[0].columns) == 2
+    twice = job_of("SELECT a.id FROM l AS a WHERE NOT EXISTS (SELECT 1 FROM l AS b WHERE b.k = a.k AND b.v > a.v)")
+    assert [scan.relation for scan in twice.scans] == ["l"]
+    assert twice.finish is not None
+    assert [leaf.rows for leaf in twice.finish.leaves] == [0, 0]
+
+
+def test_how_says_core_finish_key_and_state() -> None:
+    assert job_of("SELECT l.id, r.w FROM l LEFT JOIN r ON l.k = r.k").how == (
+        "Spark reads and filters each batch, the view store keeps the rows of l (k, id) and r (k, w) and answers the "
+        "query for the keys that a batch touches: l by (k), r by (k)"
+    )
+    assert "over all of them after each batch: it has no key" in job_of("SELECT k FROM l ORDER BY k LIMIT 3").how
