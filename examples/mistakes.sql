@@ -9,7 +9,8 @@ CREATE STREAM trades (
 
 SELECT symbol, prise FROM trades;
 
-SELECT t.symbol, t.price, u.price
+INSERT INTO trades
+SELECT t.symbol, t.price, u.ts
 FROM trades t LEFT JOIN trades u ON t.symbol = u.symbol;
 
 DELETE FROM trades WHERE symbol = 'AAPL';

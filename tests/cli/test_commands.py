@@ -116,7 +116,10 @@ def test_check_json_has_the_promised_fields_in_order(shell: Shell) -> None:
 
 
 def test_check_json_tells_never_from_not_yet(shell: Shell) -> None:
-    script = GOOD + "SELECT DISTINCT page FROM clicks;\nDELETE FROM clicks;"
+    script = (
+        GOOD
+        + "CREATE SINK pages WITH (connector = 'console') AS SELECT DISTINCT page FROM clicks;\nDELETE FROM clicks;"
+    )
     assert shell("check", "--json", shell.file(script)) == 1
     distinct, delete = shell.objects[2:]
     assert (distinct["condition"], distinct["support"]) == ("UPDATING_DISTINCT", "not_yet")

@@ -105,7 +105,7 @@ def test_what_spark_refuses_fails(expression: str, values: dict[str, Any]) -> No
         "i % i", "i DIV 2", "f + i", "sqrt(d)", "ln(d)", "floor(d)", "date_format(ts, 'yyyy')",
         "ts - ts", "ts + INTERVAL '1' MONTH", "ts > '2024-1-1'", "ts > 'now'", "ts > '2024-02-30'",
         "kv['a']", "a[i]", "raw = raw", "a = a", "uuid()", "rand()",
-        "STDDEV(d) OVER ()", "SUM(i) OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+        "STDDEV(d) OVER ()", "SUM(i) OVER (ORDER BY i RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)", "NTILE(2) OVER (ORDER BY i)",
         "fee(d)", "i IN (SELECT 1 FROM names)",
     ],
 )  # fmt: skip
@@ -121,7 +121,7 @@ def test_left_to_spark(expression: str) -> None:
         "SELECT STDDEV(d) AS x FROM v",
         "SELECT AVG(m) AS x FROM v",
         "SELECT SUM(DISTINCT i) AS x FROM v",
-        "SELECT flag, COUNT(*) AS n FROM v GROUP BY ROLLUP (flag)",
+        "SELECT flag, COUNT(*) AS n FROM v GROUP BY ROLLUP (flag, a)",
         "SELECT u.x FROM v CROSS JOIN UNNEST(a) AS u(x)",
         "SELECT i FROM v UNION ALL SELECT b FROM v",
         "SELECT MIN(a) AS x FROM v",

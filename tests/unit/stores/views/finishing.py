@@ -92,7 +92,7 @@ class Finished:
         """What Spark hands over for a batch."""
         for name in ("l", "r", "u"):
             self.spark.execute(f"DELETE FROM {name}")
-            _insert(self.spark, name, batch.get(name, []))
+            add_rows(self.spark, name, batch.get(name, []))
         return self.spark.sql(sqlglot.transpile(self.job.core, read="spark", write="duckdb")[0]).to_arrow_table()
 
     def commit(self, number: int, batch: dict[str, list[Row]]) -> None:
@@ -100,7 +100,7 @@ class Finished:
 
     def add(self, number: int, batch: dict[str, list[Row]]) -> None:
         for name, rows in batch.items():
-            _insert(self.all, name, rows)
+            add_rows(self.all, name, rows)
         self.commit(number, batch)
 
     def follow(self) -> None:
@@ -121,7 +121,8 @@ class Finished:
         return Counter(_text(row) for row in _rows(self.all.sql(self.oracle).to_arrow_table()))
 
 
-def _insert(database: duckdb.DuckDBPyConnection, name: str, rows: list[Row]) -> None:
+def add_rows(database: duckdb.DuckDBPyConnection, name: str, rows: list[Row]) -> None:
+    """Insert rows into a table, in one statement."""
     if rows:
         marks = ", ".join(f"({', '.join('?' * len(row))})" for row in rows)
         database.execute(f"INSERT INTO {name} VALUES {marks}", [value for row in rows for value in row])
