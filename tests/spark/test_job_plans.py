@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.errors import NotYetError
+from penstock.plan.finish_plan import SIDE
 from penstock.plan.job_plan import BATCH_VIEW, JobPlan, plan_job
 from penstock.plan.late_plan import LATE_COLUMNS, late_sql
 from penstock.plan.logical import LogicalPlan
@@ -19,6 +20,7 @@ from penstock.plan.nodes import Aggregate, Deduplicate, Join, Scan, SetOperation
 from penstock.plan.script import analyze_script
 from penstock.plan.store_terms import store_type
 from penstock.spark.core_frame import core_frame
+from penstock.stores.duckdb_types import duckdb_type
 from penstock.types import BIGINT, SqlType
 from tests.unit.test_fixtures import ACCEPTED, Block, reports
 
@@ -90,7 +92,8 @@ class Streams:
 
     def register(self, plan: LogicalPlan, job: JobPlan, *, runs: bool) -> None:
         for scan in job.scans:
-            fields = next(node.fields for node in plan.scans() if node.relation == scan.relation)
+            readings = [*plan.scans(), *(node for node in plan.subquery_nodes() if isinstance(node, Scan))]
+            fields = next(node.fields for node in readings if node.relation == scan.relation)
             columns = [(field.name, field.type) for field in fields if field.name in scan.columns and field.type]
             assert [name for name, _ in columns] == list(scan.columns)
             columns = columns or [("__offset", BIGINT)]
@@ -143,6 +146,29 @@ def check_merge(spark: SparkSession, job: JobPlan, frame: DataFrame) -> None:
     duckdb.connect().execute(f"SELECT {shown} FROM (SELECT {', '.join(cells)}){keep}")
 
 
+def check_finish(job: JobPlan, frame: DataFrame) -> None:
+    """The batch gives the kept rows as planned, and DuckDB takes the text of the answer over them."""
+    import duckdb
+
+    finish = job.finish
+    assert finish is not None
+    found = dict(types_of(frame))
+    kept = [entry for rows in finish.rows for entry in rows.columns]
+    assert list(found) == [SIDE, *(entry.name for entry in kept)]
+    types: dict[str, SqlType] = {}
+    for entry in kept:
+        assert entry.type is not None
+        assert found[entry.name] == simple(entry.type.spark()), entry.name
+        types[entry.name] = entry.type
+    leaves = []
+    for leaf in finish.leaves:
+        cells = [f'CAST(NULL AS {duckdb_type(types[name])}) AS "{shown}"' for shown, name in leaf.columns]
+        leaves.append(f'"{leaf.name}" AS (SELECT {", ".join(cells)})')
+    shown = duckdb.connect().execute(f"WITH {', '.join(leaves)} {finish.text}").description
+    assert shown is not None
+    assert [entry[0] for entry in shown] == [*(c.name for c in job.columns), *(name for name, _ in finish.hidden)]
+
+
 @pytest.fixture(scope="module")
 def streams(spark: SparkSession) -> Iterator[Streams]:
     with tempfile.TemporaryDirectory(prefix="job-plans-") as root:
@@ -158,6 +184,7 @@ def test_enough_plans() -> None:
     assert kinds.count("append") > 40
     assert kinds.count("merge") > 8
     assert kinds.count("update") >= 3
+    assert kinds.count("finish") > 20
 
 
 # Every fourth in the quick tests, the others in `make test-soak`.
@@ -177,6 +204,8 @@ def test_spark_takes_it(spark: SparkSession, streams: Streams, plan: LogicalPlan
     frame = core_frame(spark, job)
     if job.kind == "merge":
         check_merge(spark, job, frame)
+    elif job.kind == "finish":
+        check_finish(job, frame)
     else:
         check_columns(plan, job, frame)
     check_streaming(spark, frame, job)
@@ -197,6 +226,8 @@ def shape(plan: LogicalPlan, job: JobPlan) -> object:
     sets = any(isinstance(node, Aggregate) and node.grouping_sets for node in plan.nodes())
     kinds = frozenset(type(node) for node in plan.nodes()) & {Unnest, SetOperation, WindowAssign, Deduplicate, TopN}
     joins = tuple(node.kind for node in plan.nodes() if isinstance(node, Join))
+    if job.kind == "finish":
+        return job.kind, len(job.scans)
     return job.kind, windows, sets, joins, kinds if not windows else None
 
 
