@@ -56,6 +56,10 @@ def random_batch(rnd: random.Random, ids: int) -> dict[str, list[Row]]:
     return {"l": left + left[:1], "r": right + right[:1], "u": other}
 
 
+class BrokenOffError(Exception):
+    """A commit that did not come to its end."""
+
+
 class Finished:
     """A finished view beside a database that holds all rows so far."""
 
@@ -95,8 +99,15 @@ class Finished:
             add_rows(self.spark, name, batch.get(name, []))
         return self.spark.sql(sqlglot.transpile(self.job.core, read="spark", write="duckdb")[0]).to_arrow_table()
 
-    def commit(self, number: int, batch: dict[str, list[Row]]) -> None:
-        self.store.commit(BatchCommit("job", number, f"hash {number}", view=VIEW, rows=self.core(batch)))
+    def commit(self, number: int, batch: dict[str, list[Row]], fails_at: str | None = None) -> None:
+        """Commit a batch; `fails_at`: at that failpoint the commit breaks off."""
+
+        def reached(point: str) -> None:
+            if point == fails_at:
+                raise BrokenOffError(point)
+
+        rows = self.core(batch)
+        self.store.commit(BatchCommit("job", number, f"hash {number}", view=VIEW, rows=rows), at=reached)
 
     def add(self, number: int, batch: dict[str, list[Row]]) -> None:
         for name, rows in batch.items():

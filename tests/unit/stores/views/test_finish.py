@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.stores.views.finishing import Finished, job_of, random_batch
+from tests.unit.stores.views.finishing import BrokenOffError, Finished, job_of, random_batch
 
 TOTAL = "ORDER BY v DESC, id, s"
 # The query, and whether it has a key.
@@ -125,7 +125,7 @@ SHAPES: dict[str, tuple[str, bool]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_view_and_changes_are_the_batch_answer_after_every_batch(shape: str, tmp_path: Path) -> None:
-    """With NULL keys, duplicates, empty batches, a batch that comes twice, a store that is closed and opened again, and
+    """With NULL keys, duplicates, empty batches, a batch that comes twice, one that breaks off, a store that is closed and opened again, and
     a way back to an earlier batch in between."""
     query, keyed = SHAPES[shape]
     rnd = random.Random(f"finish {shape}")  # noqa: S311
@@ -136,6 +136,9 @@ def test_view_and_changes_are_the_batch_answer_after_every_batch(shape: str, tmp
     assert found.job.finish is not None
     assert bool(found.job.finish.keys) == keyed, found.job.how
     for number, batch in enumerate(batches):
+        if number == 3:
+            with pytest.raises(BrokenOffError):
+                found.commit(number, batch, fails_at="view.before_commit")
         found.add(number, batch)
         if number == 2:
             found.commit(number, batch)  # Spark had not heard of the commit
