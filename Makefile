@@ -62,10 +62,10 @@ test-slow: $(READY) java ## more of the same: examples, the demo, many jobs at o
 	@PENSTOCK_ORACLE_EXAMPLES=2 $(BIN)/python -m pytest -q $(TWO_SESSIONS) tests/engine/test_oracle.py tests/engine/test_dimension_oracle.py -m "not soak" $(PYTEST_ARGS)
 
 test-chaos: $(READY) java ## kills the engine at seeded moments and at every failpoint
-	@$(BIN)/python -m pytest -q -m "chaos and not soak" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -m "chaos and not (soak or kafka)" $(PYTEST_ARGS)
 
 test-kafka: $(READY) java ## against a real broker, which the tests fetch and start
-	@$(BIN)/python -m pytest -q tests/kafka -m "kafka and not (chaos or soak)" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q $(TWO_SESSIONS) tests/kafka -m "kafka and not soak" $(PYTEST_ARGS)
 
 test-soak: $(READY) java ## the full matrices; takes an hour or more
 	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-random} $(BIN)/python -m pytest -q -m soak $(PYTEST_ARGS)

@@ -5,6 +5,12 @@ keeps its place, with NULL for what is not known; groups with an average price o
 
     python examples/streaming_sql_with_dimension_broadcast.py
 
+The trades go through an embedded topic of 16 partitions, which 8 readers share. With the address of a broker they go
+through a topic of Kafka instead, and nothing else is different:
+
+    penstock kafka up
+    python examples/streaming_sql_with_dimension_broadcast.py 127.0.0.1:9092
+
 Prints:
 the join is broadcast, the aggregate keeps state
 AAPL   Apple Inc   Technology  True   10:00  average 151.00  volume 300  trades 2  high 152.00  low 150.00
@@ -15,6 +21,9 @@ UNKN   None        None        None   10:00  average 500.00  volume 1  trades 1 
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,13 +38,12 @@ TRADES = """
         ts TIMESTAMP,
         WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
     ) WITH (
-        'connector' = 'topic',
-        'topic' = 'market-trades',
-        'partitions' = '8',
+        {place},
         'max-parallelism' = '8',
         'batch-size' = '10000'
     )
 """
+PARTITIONS = 16
 QUERY = """
     SELECT
         t.symbol,
@@ -82,10 +90,46 @@ async def first_windows(executor: StreamingSQLExecutor, count: int) -> list[dict
     return sorted(found, key=lambda row: str(row["symbol"]))
 
 
-def main() -> None:
+def fill(executor: StreamingSQLExecutor, rows: list[dict[str, Any]]) -> None:
+    """Trades into the embedded topic, and then every partition has come to a later minute."""
+    executor.database.append("trades", rows, key="symbol")
+    for partition in range(PARTITIONS):
+        executor.database.append("trades", [trade("AAPL", 1.0, 1, 1, 10)], partition=partition)
+
+
+def fill_kafka(broker: str, topic: str, rows: list[dict[str, Any]]) -> None:
+    """The same into a topic of Kafka, with Kafka's own client."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": broker})
+    for row in rows:
+        producer.produce(topic, json.dumps(row, default=str), key=row["symbol"])
+    for partition in range(PARTITIONS):
+        producer.produce(topic, json.dumps(trade("AAPL", 1.0, 1, 1, 10), default=str), partition=partition)
+    producer.flush()
+
+
+def make_topic(broker: str, topic: str) -> None:
+    """A topic that no other run has."""
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+    admin = AdminClient({"bootstrap.servers": broker})
+    admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].result()
+
+
+def main(broker: str | None = None) -> None:
     """Define, register, append, read."""
+    topic = f"market-trades-{time.time_ns():x}"
+    if broker is None:
+        place = f"'connector' = 'topic', 'topic' = '{topic}', 'partitions' = '{PARTITIONS}'"
+    else:
+        make_topic(broker, topic)
+        place = (
+            f"'connector' = 'kafka', 'topic' = '{topic}', 'properties.bootstrap.servers' = '{broker}', "
+            "'scan.startup.mode' = 'earliest-offset', 'format' = 'json'"
+        )
     with StreamingSQLExecutor(state_backend="tonbo", timer_backend="rocksdb", max_parallelism=16) as executor:
-        executor.execute_ddl(TRADES)
+        executor.execute_ddl(TRADES.format(place=place))
         executor.register_dimension_table("securities", ca.Table.from_pydict(SECURITIES), broadcast=True)
 
         operators = executor.explain(QUERY)["operators"]
@@ -100,9 +144,10 @@ def main() -> None:
             trade("PENNY", 0.5, 9000, 0, 31),
             trade("UNKN", 500.0, 1, 0, 59),
         ]
-        executor.database.append("trades", rows, key="symbol")
-        for partition in range(8):  # every partition has come to a later minute
-            executor.database.append("trades", [trade("AAPL", 1.0, 1, 1, 10)], partition=partition)
+        if broker is None:
+            fill(executor, rows)
+        else:
+            fill_kafka(broker, topic, rows)
 
         for row in asyncio.run(first_windows(executor, 3)):
             print(
@@ -114,4 +159,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -15,7 +15,7 @@ import pytest
 from tests.kafka.conftest import Cluster
 from tests.project import ROOT
 
-pytestmark = [pytest.mark.kafka, pytest.mark.chaos, pytest.mark.soak]
+pytestmark = [pytest.mark.kafka, pytest.mark.chaos]
 
 # Behind the commit of the transaction and before that of the engine, and the other way round.
 KILLS = ("sink.after_write=crash@2", "sink.before_write=crash@1", "view.after_commit=crash@1")

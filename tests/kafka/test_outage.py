@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.chaos, pytest.mark.soak]
 def wait_for_state(db: penstock.Database, states: set[str], seconds: float = 150.0) -> None:
     end = time.monotonic() + seconds
     while True:
-        found = {row[0] for row in db.sql("SELECT state FROM penstock.jobs").rows()}
-        if found <= states:
+        found = db.sql("SELECT state, name, error FROM penstock.jobs").rows()
+        if {row[0] for row in found} <= states:
             return
         assert time.monotonic() < end, f"jobs are {found}"
         time.sleep(0.2)

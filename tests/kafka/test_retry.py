@@ -10,6 +10,7 @@ import pytest
 
 import penstock
 from penstock.errors import NotYetError, PenstockError
+from penstock.failpoints import enabled
 from penstock.formats import encode_rows
 from penstock.formats.registry import head
 from tests.kafka.conftest import Cluster
@@ -70,7 +71,10 @@ def test_records_whose_schema_comes_later(cluster: Cluster, opened: Callable[...
         assert db.sql(dead.format("seen")).rows() == [(1, 3)]
         assert db.sql(dead.format("counted")).rows() == everything
 
-        db.execute("RETRY DEAD LETTERS")
+        # One of the jobs breaks behind its sink: the batch runs again, with the same records, and writes them once.
+        with enabled("sink.after_write", "error@1"):
+            db.execute("RETRY DEAD LETTERS")
+        assert db.sql("SELECT restarts FROM penstock.jobs WHERE name = 'insert_once'").rows() == [(1,)]
         assert db.sql("SELECT k, n, total FROM counted ORDER BY k").rows() == [("k", 5, 10), ("late", 3, 303)]
         assert sorted(json.loads(value)["id"] for value in cluster.values(out)) == [0, 1, 2, 3, 4, 100, 101, 102]
         for job in ("seen", "counted", "insert_once"):

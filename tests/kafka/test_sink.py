@@ -79,6 +79,43 @@ def test_a_batch_is_there_once_whatever_fails_behind_it(cluster: Cluster, db: pe
     assert restarts == [(1,)]
 
 
+def test_the_partition_of_a_record_and_who_holds_the_connection(cluster: Cluster, db: penstock.Database) -> None:
+    """Round robin, or all of a writer in one partition; a producer goes with its job, and a new one begins anew."""
+    source, out = cluster.topic(), cluster.topic()
+    cluster.send(source, [json.dumps({"n": n}) for n in range(30)], key="same")
+    db.execute(f"CREATE STREAM numbers (n INT) WITH (connector = 'kafka', topic = '{source}', start = 'earliest')")
+    made = {
+        "spread": "partitioner = 'round-robin'",
+        "spread_once": "'sink.partitioner' = 'round-robin', delivery = 'exactly_once'",
+        "single": "partitioner = 'fixed', 'key.fields' = 'n'",
+        "single_once": "partitioner = 'fixed', 'key.fields' = 'n', delivery = 'exactly_once'",
+    }
+    for name, options in made.items():
+        db.execute(f"""
+            CREATE SINK {name} (n INT) WITH (connector = 'kafka', topic = '{out}-{name}', partitions = 3, {options});
+            INSERT INTO {name} SELECT n FROM numbers;
+        """)
+    db.settle(180)
+    found = {name: Counter(record.partition() for record in cluster.records(f"{out}-{name}")) for name in made}
+    assert found["spread"] == found["spread_once"] == {0: 10, 1: 10, 2: 10}
+    assert [sorted(found[name].values()) for name in ("single", "single_once")] == [[30], [30]]
+    db.execute("INSERT INTO spread VALUES (100), (101), (102)")
+    assert Counter(record.partition() for record in cluster.records(f"{out}-spread")) == {0: 11, 1: 11, 2: 11}
+
+    sink = sink_of("kafka")
+    assert isinstance(sink, KafkaSink)
+    own = {name for name in sink._writers if name.startswith(("insert_spread_once@", "insert_single_once@"))}
+    assert len(own) == 2
+    db.execute("PAUSE JOB insert_spread_once; DROP SINK single_once")
+    assert not own & set(sink._writers)
+    db.execute("RESUME JOB insert_spread_once")
+    cluster.send(source, [json.dumps({"n": 30})])
+    db.settle(120)
+    assert len(cluster.records(f"{out}-spread_once")) == 31
+    db.close()
+    assert not {name for name in sink._writers if name.startswith("insert_spread_once@")}
+
+
 def test_a_second_writer_shuts_the_first_one_out(cluster: Cluster, db: penstock.Database) -> None:
     from confluent_kafka import Producer
 

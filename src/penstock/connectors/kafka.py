@@ -81,10 +81,11 @@ class KafkaSource:
             .options(**self._options(request, access))
             .options(**_subscribed(request.definition))
             .option("startingOffsets", "earliest" if begin is None else json.dumps(nested(begin)))
-            .option("maxOffsetsPerTrigger", str(reading.max_rows))
             .option("groupIdPrefix", _group_prefix(request))
         )
-        raw = reader.load()
+        if request.realtime:
+            return self._shaped(reader.load(), columns, notes)
+        raw = reader.option("maxOffsetsPerTrigger", str(reading.max_rows)).load()
         readers = integer(request.definition.options.values, "max_parallelism")
         if readers is not None and readers < len(partitions):
             raw = raw.coalesce(readers)
@@ -241,7 +242,7 @@ class KafkaSource:
 
     def folded(self, request: ScanRequest, texts: Sequence[str | None], partitions: int) -> str | None:
         """The offset of a scan out of those of its two sources."""
-        kafka, pulse = texts
+        kafka, pulse = (*texts, None)[:2]  # in real-time mode there is no pulse
         return folded_offset(kafka, pulse, self._notes(request), partitions)
 
     def lost(self, request: ScanRequest, start: str | None, end: str) -> int:

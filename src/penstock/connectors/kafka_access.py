@@ -100,6 +100,9 @@ class KafkaAccess:
             found["ssl.keystore.password"] = given.get("ssl.keystore.password", "")
         for name, quoted, plain in _JAAS_PART.findall(given.get("sasl.jaas.config", "")):
             found.setdefault(f"sasl.{name}", re.sub(r"\\(.)", r"\1", quoted) if quoted else plain)
+        # A broker that comes back is found again at once: librdkafka by itself waits longer than we wait for an answer.
+        if "reconnect.backoff.ms" not in found:
+            found.setdefault("reconnect.backoff.max.ms", 1000)
         return {**found, "bootstrap.servers": self.servers, "log_level": 0}
 
 

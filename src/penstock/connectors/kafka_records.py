@@ -20,9 +20,6 @@ _HEADERS: Final = "array<struct<key: string, value: binary>>"
 
 def check_record_options(definition: SinkDefinition) -> None:
     """Refuse what cannot be written, before the first row."""
-    options = definition.options
-    if options.values.get("partitioner") not in (None, "default"):
-        raise _not_yet(definition, "partitioner", "leave it out: records with the same key go to the same partition")
     check_keys(definition)
     known = {column.name.casefold() for column in definition.columns}
     dated = timestamp_column(definition)
@@ -36,8 +33,13 @@ def timestamp_column(definition: SinkDefinition) -> str | None:
     return str(named) if named is not None else _metadata(definition, "timestamp")
 
 
-def record_frame(frame: DataFrame, context: SinkContext) -> DataFrame:
-    """Key, value and headers, as Spark's sink wants them."""
+def spreads(definition: SinkDefinition) -> bool:
+    """Whether we choose the partition of a record; else Kafka's client does, by its key."""
+    return definition.options.values.get("partitioner") in ("fixed", "round-robin")
+
+
+def record_frame(frame: DataFrame, context: SinkContext, width: int = 0) -> DataFrame:
+    """Key, value and headers, as Spark's sink wants them; the partition, where it is ours to choose among `width`."""
     from pyspark.sql import functions as f
 
     definition = context.definition
@@ -57,11 +59,16 @@ def record_frame(frame: DataFrame, context: SinkContext) -> DataFrame:
         assert context.encode_key_frame is not None, "a sink with keys is given their encoder"
         encoded = context.encode_key_frame(encoded, [_found(name, frame.columns) for name in keys])
         encoded = encoded.withColumnRenamed("__record", "__written_key")
+    if spreads(definition):
+        # Ids count up within a task; a task by itself keeps to one partition.
+        fixed = definition.options.values["partitioner"] == "fixed"
+        number = f.spark_partition_id() if fixed else f.monotonically_increasing_id()
+        encoded = encoded.withColumn("__written_partition", f.pmod(number, f.lit(width)).cast("int"))
     written = [name for name in encoded.columns if name.startswith("__written_")]
     return encoded.select(*[f.col(name).alias(name.removeprefix("__written_")) for name in written])
 
 
-def records(rows: pa.Table, context: SinkContext) -> Iterator[dict[str, Any]]:
+def records(rows: pa.Table, context: SinkContext, width: int = 0) -> Iterator[dict[str, Any]]:
     """The same in our own process, as arguments of a producer; with the timestamp, which Spark's sink cannot set."""
     import pyarrow as pa
 
@@ -89,6 +96,9 @@ def records(rows: pa.Table, context: SinkContext) -> Iterator[dict[str, Any]]:
         if pa.types.is_timestamp(times.type):
             times = times.cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
         columns["timestamp"] = [0 if time is None else time for time in times.to_pylist()]
+    if spreads(definition):
+        fixed = definition.options.values["partitioner"] == "fixed"  # there is one writer
+        columns["partition"] = [0 if fixed else number % width for number in range(rows.num_rows)]
     for record in zip(*columns.values(), strict=True):
         yield dict(zip(columns, record, strict=True))
 
@@ -132,7 +142,3 @@ def _found(name: str, names: Sequence[str]) -> str:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _not_yet(definition: SinkDefinition, key: str, hint: str) -> OptionError:
-    return OptionError("INVALID_OPTION", f"option {key} of sink {definition.name} is not there yet", hint=hint)

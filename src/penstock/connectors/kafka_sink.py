@@ -9,7 +9,7 @@ consumer group: either all of a batch is there and its number with it, or nothin
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.connectors.kafka import topic_names
 from penstock.connectors.kafka_access import access_of
 from penstock.connectors.kafka_cluster import KafkaCluster
-from penstock.connectors.kafka_records import check_record_options, record_frame, records, timestamp_column
+from penstock.connectors.kafka_records import check_record_options, record_frame, records, spreads, timestamp_column
 from penstock.connectors.option_values import integer, text
 from penstock.connectors.sink import Staged
 from penstock.errors import OptionError, RuntimeFailure
@@ -25,6 +25,7 @@ from penstock.errors import OptionError, RuntimeFailure
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from penstock.catalog.model import SinkDefinition
     from penstock.connectors.sink import SinkContext
@@ -44,6 +45,7 @@ class KafkaSink:
     def __init__(self) -> None:
         self._lock = Lock()
         self._writers: dict[str, Transactions] = {}
+        self._widths: dict[str, int] = {}  # of the topic of each job, as its run found it
 
     def prepare(self, definition: SinkDefinition, state_path: Path, topics: TopicStore) -> None:
         check_record_options(definition)
@@ -60,7 +62,8 @@ class KafkaSink:
         definition = context.definition
         cluster = KafkaCluster(access_of(definition, context.state_path))
         topic, values = _topic(definition), definition.options.values
-        if cluster.partitions([topic]):
+        if found := cluster.partitions([topic]):
+            self._widths[context.producer] = len(found)
             return
         partitions = integer(values, "partitions")
         if partitions is None:
@@ -70,6 +73,11 @@ class KafkaSink:
                 hint="create it first, or say with how many partitions: partitions = 4",
             )
         cluster.create_topic(topic, partitions, integer(values, "replication_factor"))
+        self._widths[context.producer] = partitions
+
+    def leave(self, context: SinkContext) -> None:
+        """The producer of a job ends with its run."""
+        self._forget_writer(context.producer)
 
     # at least once: Spark writes
 
@@ -80,7 +88,7 @@ class KafkaSink:
         definition = context.definition
         access = access_of(definition, context.state_path)
         # Spark's sink runs a plan of its own, which tells no counts; and the batch must not be computed twice.
-        written = record_frame(frame, context).persist()
+        written = record_frame(frame, context, self._width(context)).persist()
         limit = integer(definition.options.values, "sink.parallelism")
         try:
             rows = written.count()
@@ -96,6 +104,17 @@ class KafkaSink:
             written.unpersist()
         return Staged(rows)
 
+    def streamed(self, frame: DataFrame, context: SinkContext) -> DataStreamWriter:
+        """Real-time mode: the tasks that read write each row at once."""
+        access = access_of(context.definition, context.state_path)
+        return (
+            record_frame(frame, context, self._width(context))
+            .writeStream.format("kafka")
+            .option("kafka.bootstrap.servers", access.servers)
+            .options(**{f"kafka.{key}": value for key, value in access.java().items()})
+            .option("topic", _topic(context.definition))
+        )
+
     def publish(self, staged: Staged, context: SinkContext, batch_id: int) -> None:
         """Nothing: the rows are there."""
 
@@ -105,17 +124,23 @@ class KafkaSink:
         if rows.num_rows == 0:
             return
         if batch_id is None or not _is_exact(context.definition):
-            write_plainly(rows, context)
+            write_plainly(rows, context, self._width(context))
             return
         with self._lock:
             writer = self._writers.get(context.producer)
             if writer is None:
                 writer = self._writers[context.producer] = Transactions(context)
         try:
-            writer.write(rows, context, batch_id)
+            writer.write(rows, context, batch_id, self._width(context))
         except BaseException:
             self._forget_writer(context.producer)
             raise
+
+    def _width(self, context: SinkContext) -> int:
+        """How many partitions the topic has, where that matters."""
+        if not spreads(context.definition):
+            return 0
+        return self._widths[context.producer]
 
     def _forget_writer(self, producer: str) -> None:
         with self._lock:
@@ -124,7 +149,7 @@ class KafkaSink:
             writer.close()
 
 
-def write_plainly(rows: pa.Table, context: SinkContext) -> None:
+def write_plainly(rows: pa.Table, context: SinkContext, width: int = 0) -> None:
     """Write rows and wait until the brokers have them."""
     from confluent_kafka import KafkaException, Producer
 
@@ -136,7 +161,7 @@ def write_plainly(rows: pa.Table, context: SinkContext) -> None:
 
     producer = Producer(_producer_options(context, {"enable.idempotence": True}))
     try:
-        _produce(producer, rows, context, told)
+        _produce(producer, records(rows, context, width), context, told)
         left = producer.flush(_ANSWER_S)
     except KafkaException as error:
         raise _unavailable(context, str(error.args[0].str())) from error
@@ -155,7 +180,7 @@ class Transactions:
         prefix = text(context.definition.options.values, "transactional_id_prefix") or "penstock"
         self._id = f"{prefix}-{context.producer}"
         self._topic = _topic(context.definition)
-        self._producer = Producer(
+        self._producer: Any = Producer(
             _producer_options(context, {"transactional.id": self._id, "transaction.timeout.ms": 60_000})
         )
         access = access_of(context.definition, context.state_path)
@@ -168,7 +193,7 @@ class Transactions:
             self.close()
             raise _unavailable(context, str(error.args[0].str())) from error
 
-    def write(self, rows: pa.Table, context: SinkContext, batch_id: int) -> None:
+    def write(self, rows: pa.Table, context: SinkContext, batch_id: int, width: int) -> None:
         """One batch in one transaction, unless it is there already."""
         from confluent_kafka import KafkaException, TopicPartition
 
@@ -176,7 +201,7 @@ class Transactions:
             if self._written(batch_id):
                 return
             self._producer.begin_transaction()
-            _produce(self._producer, rows, context, lambda *_: None)
+            _produce(self._producer, records(rows, context, width), context, lambda *_: None)
             told = TopicPartition(self._topic, 0, batch_id + 1, str(batch_id))
             self._producer.send_offsets_to_transaction([told], self._consumer.consumer_group_metadata(), _ANSWER_S)
             self._producer.commit_transaction(_ANSWER_S)
@@ -210,12 +235,14 @@ class Transactions:
     def close(self) -> None:
         """Let go of the connections; an open transaction is taken back by the next start, or by its timeout."""
         self._producer.purge()
+        # Its own `close` would wait for a broker that may be gone; without a reference it ends at once.
+        self._producer = None
         self._consumer.close()
 
 
-def _produce(producer: Any, rows: pa.Table, context: SinkContext, told: Any) -> None:
+def _produce(producer: Any, made: Iterable[Mapping[str, Any]], context: SinkContext, told: Any) -> None:
     topic = _topic(context.definition)
-    for number, record in enumerate(records(rows, context)):
+    for number, record in enumerate(made):
         while True:
             try:
                 producer.produce(topic, on_delivery=told, **record)

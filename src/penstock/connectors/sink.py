@@ -12,6 +12,7 @@ from penstock.frozen import frozen
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from penstock.stores.topics.store import TopicStore
 
@@ -72,6 +73,22 @@ class CheckedSink(Protocol):
 
     def check(self, context: SinkContext) -> None:
         """Raises what is wrong with the options, their secrets included."""
+
+
+@runtime_checkable
+class StreamedSink(Protocol):
+    """A sink that Spark writes to by itself, without batches of ours, in its real-time mode."""
+
+    def streamed(self, frame: DataFrame, context: SinkContext) -> DataStreamWriter:
+        """The stream of rows on its way to the sink, ready to be started."""
+
+
+@runtime_checkable
+class HeldSink(Protocol):
+    """A sink that holds connections for a job while it runs."""
+
+    def leave(self, context: SinkContext) -> None:
+        """A run of the job ends: let go of them."""
 
 
 @frozen

@@ -27,6 +27,7 @@ class ScanRequest:
     nudges: a file that grows by a byte each time the job wants one more batch, with or without rows.
     keep: a directory of the job's own, for what a source has to know again after a restart; None for a query that ends.
     roots: where files may lie; None: anywhere.
+    realtime: the rows are for Spark's real-time mode, in which nothing else stands beside Spark's own reader.
     """
 
     id: str
@@ -41,6 +42,7 @@ class ScanRequest:
     nudges: Path | None = None
     keep: Path | None = None
     roots: tuple[str, ...] | None = None
+    realtime: bool = False
 
 
 class Source(Protocol):

@@ -294,14 +294,15 @@ def relations_table(session: Session) -> pa.Table:
 # EXPLAIN
 
 
-def explain(report: StatementReport, dimensions: Sequence[str] = ()) -> pa.Table:
+def explain(report: StatementReport, dimensions: Sequence[str] = (), realtime: str | None = None) -> pa.Table:
     """EXPLAIN and SHOW REWRITE: one column `plan`. JSON is one row, for programs; other texts are one row a line.
 
-    `dimensions` tell how each dimension is joined, which only an open database knows.
+    `dimensions` tell how each dimension is joined, and `realtime` whether it can run in real-time mode, where it asks
+    for that: which only an open database knows.
     """
     from penstock.plan.answer import plan_answer
 
-    text = plan_answer(report, dimensions) or f"{report.kind}: nothing to plan"
+    text = plan_answer(report, dimensions, realtime) or f"{report.kind}: nothing to plan"
     whole = isinstance(report.statement, s.Explain) and report.statement.json
     return _text_table(("plan",), [(text,)]) if whole else plan_table(text)
 

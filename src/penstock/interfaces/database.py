@@ -30,6 +30,7 @@ from penstock.runtime.ephemeral import EphemeralQuery
 from penstock.runtime.inserts import append_rows
 from penstock.runtime.job_checkpoints import JobCheckpoints
 from penstock.runtime.queries import refuse_unbounded
+from penstock.runtime.realtime import explain_realtime
 from penstock.runtime.registering import register_function
 from penstock.runtime.statements import run_statement
 from penstock.runtime.system_rows import job_row
@@ -151,7 +152,8 @@ class Database:
         if isinstance(statement, s.Explain) and statement.physical:
             return physical_table(self._engine, report)
         if isinstance(statement, s.Explain) and report.plan is not None:
-            return explain(report, explain_dimensions(self._engine, report.plan))
+            realtime = explain_realtime(statement.statement, report.plan, self._engine.session)
+            return explain(report, explain_dimensions(self._engine, report.plan), realtime)
         return catalog_answer(report)
 
     def sql(self, sql: str) -> Result:

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from penstock.plan.script import StatementReport
 
 
-def plan_answer(report: StatementReport, dimensions: Sequence[str] = ()) -> str | None:
+def plan_answer(report: StatementReport, dimensions: Sequence[str] = (), realtime: str | None = None) -> str | None:
     """The tree of a statement that has a plan, JSON where EXPLAIN asks for it, the rewrite for SHOW REWRITE.
 
-    `dimensions` tell how the dimensions of the query are joined, where that is known.
+    `dimensions` tell how the dimensions of the query are joined, where that is known, and `realtime` whether it can
+    run in real-time mode, where it asks for that.
     """
     statement = report.statement
     if report.error is not None or statement is None:
@@ -27,8 +28,11 @@ def plan_answer(report: StatementReport, dimensions: Sequence[str] = ()) -> str 
     if report.plan is None:
         return None
     if isinstance(statement, Explain) and statement.json:
-        return json.dumps({**explain_json(report), "dimensions": list(dimensions)}, indent=2)
-    text = "\n".join([explain_text(report), *(f"dimension   {line}" for line in dimensions)])
+        more = {"dimensions": list(dimensions), **({} if realtime is None else {"realtime": realtime})}
+        return json.dumps({**explain_json(report), **more}, indent=2)
+    lines = [f"dimension   {line}" for line in dimensions]
+    lines += [] if realtime is None else [f"real time   {realtime}"]
+    text = "\n".join([explain_text(report), *lines])
     if isinstance(statement, Explain) and statement.physical:
         text += "\nphysical    Spark's plan is known once the query runs; this is the logical one"
     return text

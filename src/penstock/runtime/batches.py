@@ -91,6 +91,7 @@ class BatchCallback:
         self.busy = RLock()  # held while a batch is worked on, and by whoever moves time between batches
         self.error: BaseException | None = None
         self.retry: Retry | None = None  # dead letters that the next batch reads again
+        self._first = True  # no batch of this run has been taken yet
 
     def use(self, handle: QueryHandle) -> None:
         """The query has been started."""
@@ -175,8 +176,9 @@ class BatchCallback:
         input_rows = sum(sum(each.values()) for each in counts)
         asked = self.retry
         mended: tuple[tuple[str, int, int], ...] = ()
-        if asked is not None and before is not None and before.sources[0] is not None:
-            found = self._rereads.mended(asked.places, before.sources[0], logged.timestamp_ms)
+        places = self._retried(batch_id)
+        if places and before is not None and before.sources[0] is not None:
+            found = self._rereads.mended(places, before.sources[0], logged.timestamp_ms)
             frame, mended = found.joined(frame), found.places
         rows = self._target.take(frame, input_rows + len(mended), batch_id)
         hit("batch.after_action")
@@ -218,6 +220,18 @@ class BatchCallback:
             asked.done.set()
         self._target.deliver(rows, result)
         self._on_done(self._done(logged, input_rows, skipped=False))
+
+    def _retried(self, batch_id: int) -> Sequence[tuple[str, int, int]]:
+        """The dead letters that the batch takes along. They are written down before it does: a batch that breaks
+        behind its sink and is run again takes the same."""
+        first, self._first = self._first, False
+        if self.retry is not None:
+            self._store.save_job(self._spec.name, retry={"batch": batch_id, "places": self.retry.places})
+            return self.retry.places
+        kept = self._store.job_facts(self._spec.name).get("retry") if first else None
+        if kept is None or kept["batch"] != batch_id:
+            return ()
+        return [(str(stream), int(partition), int(offset)) for stream, partition, offset in kept["places"]]
 
     def _acknowledge(self, logged: BatchOffsets) -> None:
         """Tell sources that want to know: the batch is in the ledger."""

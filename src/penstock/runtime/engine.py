@@ -255,11 +255,11 @@ class Engine:
         """Take out of the catalog what a DROP took out of its session, with jobs, rows and files."""
         gone = [item for item in self.session.catalog.ordered() if item.object_key not in session.catalog]
         for item in reversed(gone):
-            if isinstance(item, SourceDefinition | DimensionDefinition):
-                readers = [job.name for job in self.jobs.values() if job.spec.uses(item.name.text)]
-                inserts = [name for name in readers if self.jobs[name].spec.kind == "insert"]
-                for name in inserts:
-                    self.drop_job(name)
+            if isinstance(item, SourceDefinition | DimensionDefinition | SinkDefinition):
+                # The jobs of INSERTs are not in the catalog: they go with what they read, and with what they write to.
+                for job in [each for each in self.jobs.values() if each.spec.kind == "insert"]:
+                    if job.spec.uses(item.name.text) or job.spec.writes(item.name.text):
+                        self.drop_job(job.name)
             if item.name.text in self.jobs:
                 self._stop_quietly(self.jobs[item.name.text])
         self.put_catalog(session)
@@ -456,7 +456,8 @@ class Engine:
         try:
             job.wait(lambda: job.run is not None and job.last is not None, timeout, "starting")
             job.wait_looked(max(0.001, deadline - self.clock.monotonic()))
-            job.wait_reached(job.current_positions(), max(0.001, deadline - self.clock.monotonic()))
+            positions = job.wait_positions(deadline - self.clock.monotonic())
+            job.wait_reached(positions, max(0.001, deadline - self.clock.monotonic()))
         except RuntimeFailure as error:
             if error.condition != "JOB_STATE" or job.state is not JobState.STOPPED:
                 raise

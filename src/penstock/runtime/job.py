@@ -177,6 +177,19 @@ class Job:
             lambda: self._run is not None and self._run.looked(since_us), timeout, "a look at its input", every=0.02
         )
 
+    def wait_positions(self, timeout: float) -> dict[str, dict[int, int]]:
+        """Where the input ends now; waits for a source that does not answer and may do so later."""
+        end = time.monotonic() + timeout
+        while True:
+            if self.state is JobState.FAILED:
+                raise self.failure()
+            try:
+                return self.current_positions()
+            except PenstockError as error:
+                if not transient(error) or time.monotonic() > end:
+                    raise
+            time.sleep(0.2)
+
     def wait_reached(self, positions: Mapping[str, Mapping[int, int]], timeout: float) -> None:
         """Wait until input is committed up to these positions, and the windows closed that it ends."""
         goals: list[int | None] = []

@@ -65,6 +65,10 @@ class JobSpec:
     def uses(self, relation: str) -> bool:
         return self.reads(relation) or self.looks_up(relation)
 
+    def writes(self, relation: str) -> bool:
+        """Whether its rows go to a relation."""
+        return self.sink is not None and self.sink.name.text == relation
+
     def scan_ids(self, relation: str) -> tuple[str, ...]:
         """The scans over one stream."""
         return tuple(scan.id for scan in self.plan.scans if scan.relation == relation)

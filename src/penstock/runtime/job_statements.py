@@ -12,6 +12,7 @@ from penstock.options import resolve_insert_options
 from penstock.plan.analyze import analyze
 from penstock.plan.job_plan import plan_job
 from penstock.runtime.job_spec import JobSpec
+from penstock.runtime.realtime import check_realtime
 from penstock.sql.script import parse_statement
 from penstock.sql.statements import Insert
 
@@ -45,20 +46,19 @@ def view_spec(engine: Engine, definition: MaterializedViewDefinition) -> JobSpec
 
 def _refuse_not_yet(options: ResolvedViewOptions) -> None:
     """Options of a job that are read and checked, and do nothing yet: better refused than ignored."""
-    for key, given in (("state_ttl", options.state_ttl is not None), ("mode", options.mode != "microbatch")):
-        if given:
-            raise NotYetError(
-                "QUERY_NOT_YET",
-                f"option {key} is not there yet",
-                hint="leave it out; a window bounds the state of a query" if key == "state_ttl" else "leave it out",
-            )
+    if options.state_ttl is not None:
+        raise NotYetError(
+            "QUERY_NOT_YET",
+            "option state_ttl is not there yet",
+            hint="leave it out; a window bounds the state of a query",
+        )
 
 
 def make_view_spec(definition: MaterializedViewDefinition, logical: LogicalPlan, session: Session) -> JobSpec:
     """The job of a view whose query is planned."""
     _refuse_not_yet(definition.options)
     plan = plan_job(logical, state=definition.options.state)
-    return JobSpec(
+    spec = JobSpec(
         name=definition.name.text,
         kind="view",
         sql=definition.text,
@@ -68,6 +68,8 @@ def make_view_spec(definition: MaterializedViewDefinition, logical: LogicalPlan,
         session=session,
         view=definition.name.text,
     )
+    check_realtime(spec)
+    return spec
 
 
 def sink_spec(engine: Engine, definition: SinkDefinition) -> JobSpec:
@@ -112,7 +114,7 @@ def make_insert_spec(statement: Insert, logical: LogicalPlan, session: Session) 
     found = session.catalog.get(statement.target)
     sink = as_sink(found, statement.target)
     plan = plan_job(logical, state="spark")
-    return JobSpec(
+    spec = JobSpec(
         name=options.job_name or f"insert_{found.name.text}",
         kind="insert",
         sql=canonical_text(statement),
@@ -123,3 +125,5 @@ def make_insert_spec(statement: Insert, logical: LogicalPlan, session: Session) 
         sink=sink,
         columns=tuple(name.text for name in statement.columns),
     )
+    check_realtime(spec)
+    return spec

@@ -6,6 +6,7 @@ letters any more, is part of the batch's own transaction. What still cannot be r
 
 from __future__ import annotations
 
+import time
 from threading import Event
 from typing import TYPE_CHECKING, Final
 
@@ -42,7 +43,7 @@ def retry_dead_letters(engine: Engine, name: str | None) -> None:
         places = engine.home.views.dead_places(job.name)
         if not places or (name is None and not can_retry(job.spec)):
             continue
-        _retry(job, places)
+        _retry(engine, job, places)
 
 
 def can_retry(spec: JobSpec) -> bool:
@@ -51,7 +52,7 @@ def can_retry(spec: JobSpec) -> bool:
     return len(plan.scans) == 1 and not (plan.kept or plan.steps or plan.uses_event_time) and plan.panes is None
 
 
-def _retry(job: Job, places: Sequence[Place]) -> None:
+def _retry(engine: Engine, job: Job, places: Sequence[Place]) -> None:
     if not can_retry(job.spec):
         raise NotYetError(
             "QUERY_NOT_YET",
@@ -60,8 +61,22 @@ def _retry(job: Job, places: Sequence[Place]) -> None:
         )
     if job.state is not JobState.RUNNING or job.run is None:
         raise RuntimeFailure("JOB_STATE", f"job {job.name} does not run", hint=f"RESUME JOB {job.name}")
-    job.wait_first_batch(_SECONDS)
+    end = time.monotonic() + _SECONDS
     asked = Retry(places)
-    job.run.callback.retry = asked
-    job.nudge()
-    job.wait(asked.done.is_set, _SECONDS, "its dead letters", every=0.05)
+    while not asked.done.is_set():
+        job.wait_first_batch(max(0.001, end - time.monotonic()))
+        # A run that broke may have taken some of them before it did.
+        left = set(engine.home.views.dead_places(job.name))
+        asked = Retry([place for place in asked.places if place in left])
+        run = job.run
+        if not asked.places or run is None:
+            return
+        run.callback.retry = asked
+        job.nudge()
+        taken = asked.done
+        job.wait(
+            lambda run=run, taken=taken: taken.is_set() or job.run is not run,  # type: ignore[misc]
+            max(0.001, end - time.monotonic()),
+            "its dead letters",
+            every=0.05,
+        )

@@ -47,6 +47,8 @@ class Run:
     `spark` is a session of the job's own, in which its scans have their views.
     """
 
+    batches: type[BatchCallback] = BatchCallback
+
     def __init__(
         self,
         *,
@@ -68,13 +70,14 @@ class Run:
         self._spark = spark
         self._scans = scans
         self._dimensions = dimensions
+        self._target = target
         self._store = store
         self._checkpoint = checkpoint
         self._types = types
         self._on_end = on_end
         self._query: StreamingQuery | None = None
         self._handle: QueryHandle | None = None
-        self.callback = BatchCallback(
+        self.callback = self.batches(
             spec=spec,
             checkpoint=checkpoint,
             store=store,
@@ -89,14 +92,7 @@ class Run:
     def start(self) -> None:
         """Start the query; an error of Spark's analyzer is raised here, one of its planner ends the run."""
         try:
-            frame = core_frame(self._spark, self.spec.plan, self._dimensions)
-            writer = (
-                frame.writeStream.outputMode("update" if self.spec.plan.kind == "update" else "append")
-                .foreachBatch(self.callback)
-                .option("checkpointLocation", f"file://{self._checkpoint.absolute()}")  # Hadoop encodes by itself
-                .queryName(self.spec.name)
-            )
-            self._query = writer.start()
+            self._query = self._started()
         except PenstockError:
             raise
         except Exception as error:
@@ -104,6 +100,16 @@ class Run:
         self._handle = QueryHandle(self._query)
         self.callback.use(self._handle)
         threading.Thread(target=self._watch, name=f"penstock-job-{self.spec.name}", daemon=True).start()
+
+    def _started(self) -> StreamingQuery:
+        frame = core_frame(self._spark, self.spec.plan, self._dimensions)
+        return (
+            frame.writeStream.outputMode("update" if self.spec.plan.kind == "update" else "append")
+            .foreachBatch(self.callback)
+            .option("checkpointLocation", f"file://{self._checkpoint.absolute()}")  # Hadoop encodes by itself
+            .queryName(self.spec.name)
+            .start()
+        )
 
     def _watch(self) -> None:
         """Waits for the end of the query and tells the job."""
@@ -136,13 +142,14 @@ class Run:
         is under way is let finish, and only then is Spark stopped.
         """
         self.callback.closing.set()
-        if self._query is None:
-            return
-        with self.callback.busy:
-            pass  # a batch that begins from here on ends itself; holding the lock on would block it, and Spark with it
+        if self._query is not None:
+            with self.callback.busy:
+                pass  # a batch that begins from here on ends itself; holding the lock on would block it, and Spark too
+            with contextlib.suppress(Exception):
+                self._leave()
+                self._query.stop()
         with contextlib.suppress(Exception):
-            self._leave()
-            self._query.stop()
+            self._target.close()
 
     def _leave(self) -> None:
         """Tell sources whose readers hold something; a query that has ended by itself has none any more."""

@@ -14,6 +14,8 @@ from penstock.runtime.event_time import EventTimeTracker, ScanTime
 from penstock.runtime.failures import as_failure
 from penstock.runtime.job_spec import idle_timeout_us
 from penstock.runtime.nudges import nudge_file
+from penstock.runtime.realtime import check_slots, is_realtime
+from penstock.runtime.realtime_run import RealtimeRun
 from penstock.runtime.run import Run
 from penstock.spark.checked_scan import CheckedScan, columns_to_read
 from penstock.spark.core_frame import core_frame
@@ -90,7 +92,11 @@ def make_run(
         functions.make_ready_to_merge(store, spec.plan.functions)
     if spec.view is not None:
         store.create_view(_view_spec(spec, types))
-    return Run(
+    kind: type[Run] = Run
+    if is_realtime(spec):
+        check_slots(spec, scans, spark.sparkContext.defaultParallelism)
+        kind = RealtimeRun
+    return kind(
         spec=spec,
         spark=own,
         scans=scans,
@@ -143,6 +149,7 @@ def scans_of(
             wait_ms=_WAIT_MS if len(spec.plan.scans) == 1 else 0,
             keep=keep,
             roots=roots,
+            realtime=is_realtime(spec),
         )
         found.append(
             CheckedScan(

@@ -50,7 +50,10 @@ def write_once(home: Home, definition: SinkDefinition, rows: pa.Table) -> None:
     """Write rows that belong to no batch."""
     sink = sink_of(definition.options.connector)
     sink.prepare(definition, home.path, home.topics)
-    sink.write(rows, _context(definition, home, "insert", "insert"), None)
+    context = _context(definition, home, "insert", "insert")
+    if isinstance(sink, CheckedSink):
+        sink.check(context)  # also makes a topic that is not there, with as many partitions as it is to have
+    sink.write(rows, context, None)
 
 
 def _context(definition: SinkDefinition, home: Home, job: str, producer: str) -> SinkContext:

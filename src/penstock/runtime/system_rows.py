@@ -66,8 +66,9 @@ def rows_to_table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     return pa.table(columns)
 
 
-def job_row(engine: Engine, job: Job) -> dict[str, Any]:
-    """What SHOW JOBS and penstock.jobs tell of a job."""
+def job_row(engine: Engine, job: Job, *, with_lag: bool = True) -> dict[str, Any]:
+    """What SHOW JOBS and penstock.jobs tell of a job; its lag has to be asked for, and may take as long as a broker
+    that does not answer."""
     entry = engine.home.views.ledger(job.name)
     tracker = job.tracker
     watermark = tracker.watermark_us if tracker is not None else entry.watermark_us if entry is not None else None
@@ -78,7 +79,7 @@ def job_row(engine: Engine, job: Job) -> dict[str, Any]:
         "batch_id": entry.batch_id if entry is not None else None,
         "watermark": watermark,
         "input_rows": int(entry.counters.get("input_rows", 0)) if entry is not None else 0,
-        "lag": _lag(job),
+        "lag": _lag(job) if with_lag else None,
         "restarts": job.restarts,
         "error": f"[{job.error.condition}] {job.error.message}" if job.error is not None else None,
         "started_at": job.started_at_us,
@@ -87,7 +88,7 @@ def job_row(engine: Engine, job: Job) -> dict[str, Any]:
 
 def _lag(job: Job) -> int | None:
     """How many rows are there that the job has not committed."""
-    if job.last is None or job.state is JobState.FAILED:
+    if job.last is None or job.state in (JobState.FAILED, JobState.RESTARTING):
         return None
     latest = _ends(job)
     if latest is None:
@@ -108,7 +109,7 @@ def _ends(job: Job) -> Mapping[str, Mapping[int, int]] | None:
 
 
 def _jobs(engine: Engine) -> list[dict[str, Any]]:
-    return [job_row(engine, job) for job in engine.jobs.values()]
+    return [job_row(engine, job, with_lag=False) for job in tuple(engine.jobs.values())]
 
 
 def _watermarks(engine: Engine, *, with_windows: bool) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 `take` runs the batch: it is the one action on Spark's frame. `write` hands rows to a place outside the view store,
 before the batch is in the ledger, and tells how many; so a place that must not see a row twice has to know batches
-itself. `deliver` hands them to somebody who waits for them, after the batch is in the ledger.
+itself. `deliver` hands them to somebody who waits for them, after the batch is in the ledger. `close` ends a run.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
-from penstock.connectors.sink import OPERATION, FrameSink, Staged
+from penstock.connectors.sink import OPERATION, FrameSink, HeldSink, Staged, StreamedSink
 from penstock.failpoints import hit
 from penstock.plan.job_plan import BATCH_VIEW, KEEP_COLUMN
 from penstock.stores.arrow_types import arrow_type
@@ -19,6 +19,7 @@ from penstock.stores.views.small_batches import SmallBatches
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from penstock.connectors.sink import Sink, SinkContext
     from penstock.plan.job_plan import JobPlan
@@ -39,6 +40,8 @@ class Target(Protocol):
     def write(self, rows: pa.Table | None, batch_id: int) -> int | None: ...
 
     def deliver(self, rows: pa.Table | None, result: CommitResult) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class ViewTarget:
@@ -72,6 +75,9 @@ class ViewTarget:
 
     def deliver(self, rows: pa.Table | None, result: CommitResult) -> None:
         """Nothing: subscribers follow the store."""
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 def _empty(types: Mapping[str, SqlType]) -> pa.Table:
@@ -156,6 +162,16 @@ class SinkTarget:
 
     def deliver(self, rows: pa.Table | None, result: CommitResult) -> None:
         """Nothing: the rows are already there."""
+
+    def streamed(self, frame: DataFrame) -> DataStreamWriter:
+        """The rows of a query that Spark writes by itself, in its real-time mode."""
+        assert isinstance(self._sink, StreamedSink)
+        return self._sink.streamed(self._fit_frame(frame), self._context)
+
+    def close(self) -> None:
+        """The run ends: the sink lets go of what it holds for it."""
+        if isinstance(self._sink, HeldSink):
+            self._sink.leave(self._context)
 
     def _shown(self, rows: pa.Table) -> pa.Table:
         """The columns of the sink; rows of an updating query say what became of them."""

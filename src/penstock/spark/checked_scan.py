@@ -229,7 +229,7 @@ class CheckedScan:
         found: list[Column] = []
         if self.checked:
             found.append(f.count_if(f.col(BAD)).alias("bad"))
-        if self.tracked:
+        if self.tracked and not self.request.realtime:
             assert self.scan.event_time is not None
             micros = f.unix_micros(_quoted(self.scan.event_time.column))
             if "time" in self._checks_apply():

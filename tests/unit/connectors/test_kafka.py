@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -188,14 +190,24 @@ def test_the_key_comes_along_where_columns_are_in_it() -> None:
     assert "__key" not in hidden_columns(declared_source(plain))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("'sink.partitioner' = 'fixed'", "option partitioner of sink k is not there yet"),
-        *WRONG_KEYS,
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), WRONG_KEYS)
 def test_what_cannot_be_written_is_refused_by_name(options: str, message: str) -> None:
     definition = declared_sink(f"CREATE SINK k (a INT, b INT) WITH (connector = 'kafka', topic = 't', {options})")
     with pytest.raises(PenstockError, match=message):
         check_record_options(definition)
+
+
+@pytest.mark.parametrize(
+    ("partitioner", "expected"),
+    [("default", [None] * 5), ("fixed", [0] * 5), ("round-robin", [0, 1, 2, 0, 1])],
+)
+def test_the_partition_of_records_that_we_write(partitioner: str, expected: list[int | None]) -> None:
+    import pyarrow as pa
+
+    definition = declared_sink(
+        f"CREATE SINK k (a INT) WITH (connector = 'kafka', topic = 't', partitioner = '{partitioner}')"
+    )
+    context: Any = SimpleNamespace(definition=definition, encode=lambda rows: rows.column("a").cast(pa.string()))
+    made = list(records(pa.table({"a": pa.array(range(5), pa.int32())}), context, 3))
+    assert [record.get("partition") for record in made] == expected
+    assert [record["value"] for record in made] == ["0", "1", "2", "3", "4"]

@@ -1,0 +1,78 @@
+"""Which queries may run in Spark's real-time mode, and what is said of the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import NotYetError
+from penstock.plan.script import analyze_script
+from penstock.runtime.job_statements import make_insert_spec
+from penstock.runtime.realtime import batch_length, explain_realtime
+from penstock.sql.statements import CreateMaterializedView, Insert
+
+RELATIONS = """
+    CREATE STREAM s (k STRING, n INT, names ARRAY<STRING>, ts TIMESTAMP, WATERMARK FOR ts)
+      WITH (connector = 'kafka', topic = 't');
+    CREATE STREAM other (n INT) WITH (connector = 'kafka', topic = 'u');
+    CREATE STREAM fails (n INT) WITH (connector = 'kafka', topic = 't', bad_data = 'fail');
+    CREATE STREAM ends (n INT) WITH (connector = 'kafka', topic = 't', 'end' = 'latest');
+    CREATE STREAM registered (n INT) WITH (
+      connector = 'kafka', topic = 't', format = 'avro-confluent', 'schema_registry.url' = 'http://127.0.0.1:1');
+    CREATE STREAM inside (n INT) WITH (connector = 'topic');
+    CREATE SINK out (n BIGINT) WITH (connector = 'kafka', topic = 'o');
+    CREATE SINK once (n BIGINT) WITH (connector = 'kafka', topic = 'o', delivery = 'exactly_once');
+    CREATE SINK dated (n BIGINT, at TIMESTAMP METADATA FROM 'timestamp') WITH (connector = 'kafka', topic = 'o');
+    CREATE SINK nowhere (n BIGINT) WITH (connector = 'blackhole');
+"""
+WINDOW = "COUNT(*) FROM TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' SECOND) GROUP BY window_start"
+
+
+def told(statement: str) -> str | None:
+    """What EXPLAIN says of it; the statement itself is refused for the same reason, or not at all."""
+    *_, report = analyze_script(RELATIONS + statement)
+    assert report.analysis is not None, report.error
+    assert report.plan is not None
+    made = report.statement
+    line = explain_realtime(made, report.plan, report.analysis.session)
+    if isinstance(made, Insert) and line is not None and line.startswith("no: "):
+        with pytest.raises(NotYetError) as raised:
+            make_insert_spec(made, report.plan, report.analysis.session)
+        assert raised.value.message == f"job insert_{made.target} cannot run in real-time mode: {line[4:]}"
+    elif isinstance(made, Insert):
+        spec = make_insert_spec(made, report.plan, report.analysis.session)
+        assert (spec.options.mode == "realtime") == (line is not None)
+        assert batch_length(spec).total_seconds() == 60
+    else:
+        assert isinstance(made, CreateMaterializedView)
+    return line
+
+
+@pytest.mark.parametrize(
+    ("into", "select", "line"),
+    [
+        ("out", "n FROM s WHERE n > 1", "yes: each row is written at once, at least once"),
+        ("out", "n FROM s CROSS JOIN UNNEST(names) AS t (name)", "yes: "),
+        ("out", WINDOW, "no: it keeps state between rows"),
+        ("out", "s.n FROM s JOIN other ON s.n = other.n", "no: it reads 2 streams, not one"),
+        ("out", "n FROM s UNION ALL SELECT n FROM other", "no: it reads 2 streams, not one"),
+        ("out", "n FROM fails", "no: fails has bad_data = 'fail'"),
+        ("out", "n FROM ends", "no: ends comes to an end"),
+        ("out", "n FROM registered", "no: schemas of registered may come while it runs"),
+        ("out", "n FROM inside", "no: inside is over connector 'topic', and Spark reads from Kafka only"),
+        ("once", "n FROM s", "no: sink once is exactly once"),
+        ("dated", "n, ts FROM s", "no: records of sink dated have a timestamp of their own"),
+        ("nowhere", "n FROM s", "no: sink nowhere is over connector 'blackhole', and Spark writes to Kafka only"),
+    ],
+)
+def test_inserts(into: str, select: str, line: str) -> None:
+    found = told(f"INSERT INTO {into} WITH (mode = 'realtime') SELECT {select}")
+    assert found is not None
+    assert found.startswith(line), found
+
+
+def test_a_view_and_who_does_not_ask() -> None:
+    assert told("CREATE MATERIALIZED VIEW v WITH (mode = 'realtime') AS SELECT n FROM s") == (
+        "no: its rows go to a view, and Spark writes to topics of Kafka only"
+    )
+    assert told("CREATE MATERIALIZED VIEW v AS SELECT n FROM s") is None
+    assert told("INSERT INTO out SELECT n FROM s") is None
