@@ -192,6 +192,9 @@ def test_watermark_outlives_the_program(opened: Callable[..., penstock.Database]
     db.close()
     db = opened()
     assert job(db, "windows").state == "stopped", "a drained job stays stopped"
+    explained = db.execute("EXPLAIN WATERMARK FOR windows")
+    assert explained is not None
+    assert str(explained.rows()[0][-1]).endswith("job windows is stopped")
     assert len(read(db, "windows")) == 4
 
 

@@ -249,6 +249,8 @@ def test_json_records_as_a_whole(spark: SparkSession) -> None:
     rows = read(spark, JSON, [record for record, _ in WHOLE])
     assert [(record, row[ERROR]) for (record, _), row in zip(WHOLE, rows, strict=True)] == WHOLE
     assert [row["i"] for row in rows[-3:]] == [None, 1, None]
+    nulls = read(spark, JSON.replace("'json'", "'json', bad_data = 'null'"), [record for record, _ in WHOLE], "s", "i")
+    assert [(row["s"], row["i"]) for row in nulls] == [(None, None)] * (len(WHOLE) - 2) + [(None, 1), (None, None)]
 
 
 def test_a_guess_how_times_are_written_changes_nothing(spark: SparkSession) -> None:
@@ -284,8 +286,6 @@ def test_bytes_that_are_no_characters_are_told_where_they_are_read(spark: SparkS
     told = ["not valid UTF-8", None, None, "not valid UTF-8"]
     assert [row[ERROR] for row in read(spark, JSON, records, "i", "s")] == told
     assert [(row["i"], row[ERROR]) for row in read(spark, JSON, records[:3], "i")] == [(1, None), (2, None), (3, None)]
-    nulls = read(spark, JSON.replace("'json'", "'json', bad_data = 'null'"), [record for record, _ in WHOLE], "s", "i")
-    assert [(row["s"], row["i"]) for row in nulls] == [(None, None)] * (len(WHOLE) - 2) + [(None, 1), (None, None)]
 
 
 def test_only_wanted_columns_are_looked_at(spark: SparkSession) -> None:
@@ -336,6 +336,15 @@ def test_bad_data_as_null(spark: SparkSession) -> None:
         (None, None, None),
         ("b", 1, None),
     ]
+    broken: list[str | bytes | None] = [
+        b'{"s": "\xff", "i": 1}',
+        b'{"s": "a", "i": 2, "v": "\xff"}',
+        '{"s": "\ufffd", "i": 3}',
+        '{"i": 4} {"i": 5}',
+    ]
+    assert [(row["s"], row["i"]) for row in read(spark, ddl, broken, "s", "i")] == [
+        (None, 1), ("a", 2), ("\ufffd", 3), (None, None),
+    ]  # fmt: skip
 
 
 def test_odd_names(spark: SparkSession) -> None:

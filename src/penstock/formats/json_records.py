@@ -87,9 +87,9 @@ def decode_json(
     good = reads.whole() | record.is_empty(reads.last)
     values = {name: reads.value(name) for name in types}
     if options.get("bad_data") == "null":
-        # Of two records in one, or of one with broken characters, nothing is taken.
-        sane = valid & f.col(_READ)[_END]
-        values = {name: f.when(sane, value) for name, value in values.items()}
+        # Of two records in one nothing is taken, and of texts with broken characters only those.
+        one = f.col(_READ)[_END]
+        values = {name: f.when(one & reads.is_whole(_READ, name), value) for name, value in values.items()}
     frame = frame.withColumns(values)
     for name in reads.can_fail:
         good = good & (reads.is_missing(name) | f.col(_name(name)).isNotNull())
@@ -252,17 +252,21 @@ class _Reads:
         """Whether the text was one JSON object whose fields have the types that were asked for."""
         from pyspark.sql import functions as f
 
-        return (f.col(_BYTES) > 0) & self._either(
-            *(self._record.whole(column) & self._characters_are_whole(column) for column in (_READ, self.last))
-        )
+        return (f.col(_BYTES) > 0) & self._either(*(self._read_whole(column) for column in (_READ, self.last)))
+
+    def _read_whole(self, column: str) -> Column:
+        whole = self._record.whole(column)
+        for name in self._types:
+            whole = whole & self.is_whole(column, name)
+        return whole
 
     def _either(self, first: Column, again: Column) -> Column:
         from pyspark.sql import functions as f
 
         return f.when(f.col(_READ)[_CORRUPT].isNull(), first).otherwise(again) if self._guessed else first
 
-    def _characters_are_whole(self, column: str) -> Column:
-        """Whether the texts that were read are what stands in the record.
+    def is_whole(self, column: str, name: str) -> Column:
+        """Whether the text that was read for a column is what stands in the record.
 
         Spark puts a character for "unknown" where bytes are none in UTF-8. It may also stand there in its own right, so
         only where it is found are all bytes looked at. Bytes that no wanted column is made of are not, as little as
@@ -271,14 +275,12 @@ class _Reads:
         from pyspark.sql import functions as f
 
         valid = f.is_valid_utf8(f.col(_MARKED))
-        if any(type_.name in NESTED or type_.name == "VARIANT" for type_ in self._types.values()):
+        kind = self._types[name].name
+        if kind in NESTED or kind == "VARIANT":
             return valid
-        suspicious = f.lit(False)
-        for name, type_ in self._types.items():
-            if type_.name == "STRING":
-                found = self._record.field(column, name).contains(_UNKNOWN)
-                suspicious = suspicious | f.coalesce(found, f.lit(False))
-        return ~suspicious | valid
+        if kind != "STRING":
+            return f.lit(True)
+        return ~f.coalesce(self._record.field(column, name).contains(_UNKNOWN), f.lit(False)) | valid
 
 
 class _Way:

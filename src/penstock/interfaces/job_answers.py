@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ResolutionError, UnsupportedError
+from penstock.errors import RuntimeFailure, UnsupportedError
+from penstock.runtime.runs import kept_tracker
+from penstock.runtime.states import JobState
 from penstock.runtime.watermark_report import explain_watermark
 
 if TYPE_CHECKING:
@@ -39,10 +41,18 @@ def watermark_table(engine: Engine, name: str) -> pa.Table:
     import pyarrow as pa
 
     job = engine.find_job(name)
-    tracker = job.tracker
+    # What a job has reached is kept with its batches: it is there also where the job does not run.
+    tracker = job.tracker or kept_tracker(job.spec, engine.home.views, engine.clock)
     if tracker is None:
-        raise ResolutionError("UNKNOWN_JOB", f"job {job.name} does not run", hint=f"RESUME JOB {job.name}")
+        raise RuntimeFailure(
+            "JOB_STATE",
+            f"job {job.name} is {job.state} and has had no batch yet",
+            hint="ask again in a moment"
+            if job.state.active or job.state is JobState.CREATED
+            else f"RESUME JOB {job.name}",
+        )
     found = explain_watermark(job.name, tracker, engine.clock.now_us())
+    sentence = found.sentence if job.state.active else f"{found.sentence}; job {job.name} is {job.state}"
     utc = pa.timestamp("us", tz="UTC")
     return pa.table(
         {
@@ -52,7 +62,7 @@ def watermark_table(engine: Engine, name: str) -> pa.Table:
             "watermark": pa.array([row.watermark for row in found.rows], pa.int64()).cast(utc),
             "state": pa.array([row.state for row in found.rows], pa.string()),
             "holds_back": pa.array([row.holds_back for row in found.rows], pa.bool_()),
-            "explanation": pa.array([found.sentence] * len(found.rows), pa.string()),
+            "explanation": pa.array([sentence] * len(found.rows), pa.string()),
         }
     )
 
