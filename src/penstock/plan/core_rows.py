@@ -176,7 +176,8 @@ class CoreRows:
                 if hoists and (child in wanted or (inside and not writable(child, scope))):
                     child.replace(self._computed(leaf, alias, child))
                     continue
-                visit(child, inside=inside or aggregate_text(child) is not None or isinstance(child, exp.Where))
+                rows = aggregate_text(child) is not None or isinstance(child, exp.Where | exp.Join)
+                visit(child, inside=inside or rows)
 
         visit(block, inside=not grouped)
 
