@@ -67,5 +67,6 @@ def test_a_job_waits_for_a_broker_that_was_killed(
         # One warning for an outage of each job, not one for each try.
         told = [record.getMessage() for record in caplog.records if "SOURCE_UNAVAILABLE" in record.getMessage()]
         assert len(told) == len(set(told)) <= 2
+        db.close()  # while there is a broker: Spark ends a query when its question to the broker has ended
     finally:
         broker.stop(delete=True)

@@ -249,5 +249,6 @@ def test_a_broker_that_stays_away(opened: Callable[..., penstock.Database], clus
         db.execute("RESUME JOB v")
         db.settle(120)
         assert db.sql("SELECT n, total FROM v").rows() == [(4, 13)]
+        db.close()
     finally:
         broker.stop(delete=True)
