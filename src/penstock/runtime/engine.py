@@ -353,6 +353,10 @@ class Engine:
         return found
 
     def _make_run(self, job: Job, run_number: int) -> Run:
+        from penstock.runtime.job_statements import sources_of
+
+        # What ALTER has changed of a stream counts from the next start of its jobs.
+        job.spec = replace(job.spec, sources=sources_of(job.spec.plan, self.session))
         facts = self.home.views.job_facts(job.name)
         self.home.views.save_job(job.name, run=run_number)
         first = {
