@@ -24,7 +24,7 @@ from penstock.plan.scope import nearest, same_name
 from penstock.plan.trees import column, select, subquery
 from penstock.sql.spans import span_of
 from penstock.sql.statements import Emit, Name, Query
-from penstock.types import STRING
+from penstock.types import INTEGRAL, STRING
 
 if TYPE_CHECKING:
     from penstock.catalog.model import SinkDefinition
@@ -251,9 +251,16 @@ def check_sink(plan: LogicalPlan, sink: SinkDefinition, columns: tuple[Name, ...
             raise ResolutionError(
                 "TYPE_MISMATCH",
                 f'column "{name}" of "{sink.name}" is {sql_type}, and the query gives {field.type}',
-                hint=f"write CAST({field.name} AS {sql_type})",
+                hint=_mending("…" if literals else field.name, field.type, sql_type),
                 span=place or span,
             )
+
+
+def _mending(written: str, given: SqlType | None, wanted: SqlType | None) -> str:
+    """How a value becomes one of a column's type. A number is no time by a cast: Spark would count seconds."""
+    if wanted is not None and wanted.name == "TIMESTAMP" and given is not None and given.name in INTEGRAL:
+        return f"write TIMESTAMP_MILLIS({written}) where it is milliseconds since 1970"
+    return f"write CAST({written} AS {wanted})"
 
 
 def cannot_update(sink: SinkDefinition, mode: str, span: Span | None) -> UnsupportedError:
