@@ -41,8 +41,6 @@ def files(*patterns: str) -> list[Path]:
     """The project's files that match, without what tools make."""
     hidden = {
         ".git",
-        ".venv",
-        ".venv-lock",
         ".mypy_cache",
         ".ruff_cache",
         ".pytest_cache",
@@ -50,7 +48,12 @@ def files(*patterns: str) -> list[Path]:
         "__pycache__",
     }
     found = {path for pattern in patterns for path in ROOT.rglob(pattern) if path.is_file()}
-    return sorted(path for path in found if not hidden & set(path.relative_to(ROOT).parts))
+    return sorted(path for path in found if not _made(path, hidden))
+
+
+def _made(path: Path, hidden: set[str]) -> bool:
+    parts = path.relative_to(ROOT).parts
+    return bool(hidden & set(parts)) or parts[0].startswith(".venv")
 
 
 def title(path: Path) -> str:
