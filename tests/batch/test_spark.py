@@ -32,7 +32,6 @@ LEFT_TO_SPARK = (
     "q9 product profit",
     "q16 supplier counts",
     "q17 small quantities",
-    "grouping sets",
 )
 
 
