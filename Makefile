@@ -23,9 +23,13 @@ LOCK_VENV  := $(VENV)-lock
 # Counts which lines run. It slows everything down and no test needs it, so it is kept apart.
 COVERAGE_VERSION := 7.17.2
 COVERAGE   := $(VENV)-coverage
+# Flink, to measure beside. Only the jars in its package are used: what it needs in Python stays away.
+FLINK_VERSION := 2.3.0
+FLINK      := $(VENV)-flink
+BENCH_ARGS ?=
 COMPILE    := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --upgrade
 
-.PHONY: help setup run test test-slow test-chaos test-kafka test-soak test-spark43 coverage java check bench lock clean
+.PHONY: help setup run test test-slow test-chaos test-kafka test-soak test-spark43 coverage java check bench bench-kafka lock clean
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +96,14 @@ bench: $(READY) java ## how fast it is: front end, topics, jobs beside PySpark w
 	@$(BIN)/python -m compileall -q src/penstock
 	@for each in front_end topic_log topic_read event_time nexmark_generator functions claims engine; do echo "== $$each"; $(BIN)/python benchmarks/$$each.py; done
 
+bench-kafka: $(READY) $(FLINK)/.ready java ## the same over Kafka, beside PySpark and Flink SQL; BENCH_ARGS="--rows 300000"
+	@PENSTOCK_FLINK=$(FLINK) $(BIN)/python -m benchmarks.kafka $(BENCH_ARGS)
+
+$(FLINK)/.ready:
+	@python3 -m venv --clear $(FLINK)
+	@$(FLINK)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps apache-flink-libraries==$(FLINK_VERSION)
+	@touch $@
+
 lock: $(LOCK_VENV)/.ready ## resolve requirements/*.txt anew: hashes, no addresses
 	@$(COMPILE) --output-file requirements/runtime.txt
 	@$(COMPILE) --group dev --group build --constraint requirements/runtime.txt --output-file requirements/dev.txt
@@ -111,4 +123,4 @@ $(NEXT_VENV)/.ready: $(LOCKED) pyproject.toml
 	@touch $@
 
 clean: ## remove what the targets above made
-	rm -rf $(VENV) $(LOCK_VENV) $(NEXT_VENV) $(COVERAGE) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf $(VENV) $(LOCK_VENV) $(NEXT_VENV) $(COVERAGE) $(FLINK) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
