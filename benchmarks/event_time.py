@@ -2,10 +2,11 @@
 
     python benchmarks/event_time.py [--tiny 60] [--rows 1000000] [--rounds 5]
 
-Two Spark queries over the same embedded topic count rows in tumbling windows, each with a callback that runs the batch
-into `noop`. One has Spark's `withWatermark`. The other has ours: the largest time of each partition observed, read from
-the JVM after the batch, and the watermark set from there. Tiny batches of 20 rows run through both in turn; then both
-read all rows in one go, in turn. What is printed are medians, in milliseconds a tiny batch and rows a second.
+Two Spark queries, each over an embedded topic of its own, count rows in tumbling windows, each with a callback that
+runs the batch into `noop`. One has Spark's `withWatermark`. The other has ours: the largest time of each partition
+observed, read from the JVM after the batch, and the watermark set from there. Tiny batches of 20 rows run through one
+while the other waits; then both read all rows in one go, in turn. What is printed are medians, in milliseconds a tiny
+batch and rows a second.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 PARTITIONS = 4
 DELAY_MS = 4_000
 START_US = 1_700_000_000_000_000
-DDL = f"""
-CREATE STREAM ticks (k BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '4' SECOND)
-WITH (partitions = {PARTITIONS}, fsync = 'never')
+TOPICS = {False: "spark_ticks", True: "own_ticks"}  # by whether the watermark is ours
+DDL = """
+CREATE STREAM {name} (k BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '4' SECOND)
+WITH (partitions = {partitions}, fsync = 'never')
 """
 
 
@@ -47,7 +49,7 @@ class Query:
         from penstock.stores.topics import topic_directory
 
         spark = shared_session(SparkSettings(log_directory=db.path / "logs")).newSession()
-        place = {"directory": str(topic_directory(db.path / "topics", "ticks").absolute())}
+        place = {"directory": str(topic_directory(db.path / "topics", TOPICS[own]).absolute())}
         columns = [("k", "BIGINT"), ("ts", "TIMESTAMP"), ("__partition", "INT")]
         rows = stream_frame(spark, TopicDataSource, columns, Scan(place, Reading(run=1)), f"own{own}")
         if own:
@@ -102,8 +104,9 @@ def tiny(db: penstock.Database, batches: int, chance: random.Random) -> None:
         queries = {"Spark": Query(db, own=False, checkpoint=one), "ours": Query(db, own=True, checkpoint=two)}
         taken: dict[str, list[float]] = {name: [] for name in queries}
         for number in range(batches + 10):
-            db.append("ticks", rows_of(number * 20, 20, chance), partition=number % PARTITIONS)
+            rows = rows_of(number * 20, 20, chance)
             for name in list(queries) if number % 2 else reversed(queries):
+                db.append(TOPICS[name == "ours"], rows, partition=number % PARTITIONS)
                 spent = queries[name].timed()
                 if number >= 10:
                     taken[name].append(spent * 1000)
@@ -118,7 +121,9 @@ def large(db: penstock.Database, rows: int, rounds: int, chance: random.Random) 
     """All rows from the start, by one query after the other."""
     for partition in range(PARTITIONS):
         for first in range(0, rows // PARTITIONS, 50_000):
-            db.append("ticks", rows_of(first * PARTITIONS, 50_000, chance), partition=partition)
+            table = rows_of(first * PARTITIONS, 50_000, chance)
+            for topic in TOPICS.values():
+                db.append(topic, table, partition=partition)
     taken: dict[bool, list[float]] = {False: [], True: []}
     for number in range(rounds + 1):
         for own in (False, True) if number % 2 else (True, False):
@@ -142,7 +147,8 @@ def main() -> None:
     arguments = parser.parse_args()
     chance = random.Random(7)  # noqa: S311 - the same rows each time
     with tempfile.TemporaryDirectory() as home, penstock.connect(Path(home) / "state") as db:
-        db.execute(DDL)
+        for topic in TOPICS.values():
+            db.execute(DDL.format(name=topic, partitions=PARTITIONS))
         tiny(db, arguments.tiny, chance)
         large(db, arguments.rows, arguments.rounds, chance)
 

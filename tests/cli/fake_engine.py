@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import JobFailed, RuntimeFailure
-from penstock.interfaces.arrow_values import python_rows
 from penstock.interfaces.catalog_answers import catalog_answer
 from penstock.interfaces.changes import Change, Job
 from penstock.interfaces.cli.outcomes import jobs_of, rows_given
@@ -28,6 +27,7 @@ from penstock.runtime.states import JobState
 from penstock.sql import statements as s
 from penstock.sql.redact import Source
 from penstock.sql.script import Parsed
+from penstock.stores.arrow_values import python_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,9 @@ from penstock.interfaces.cli import checkup
 from penstock.interfaces.cli.checkup import Finding, check_up
 from penstock.interfaces.cli.main import run
 from penstock.spark import java
+from penstock.stores.catalog_store import CatalogStore
 from penstock.stores.owner_lock import OwnerLock
+from penstock.stores.views.store import ViewStore
 
 
 @pytest.fixture(autouse=True)
@@ -132,3 +134,23 @@ def test_a_state_path_that_is_there_is_tried_and_left_as_it_was(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
     finding = found(Path("/proc"), "state path")
     assert (finding.verdict, "cannot be written to" in finding.message) == ("fail", True)
+
+
+@pytest.mark.parametrize(("file", "name"), [("catalog.db", "catalog"), ("views.duckdb", "views")])
+def test_a_damaged_database_fails(tmp_path: Path, file: str, name: str) -> None:
+    (tmp_path / file).write_bytes(b"no database at all" * 1000)
+    damaged = found(tmp_path, name)
+    assert damaged.verdict == "fail"
+    assert f"{file} is damaged" in damaged.message
+    assert "--state" in (damaged.remedy or "")
+
+
+def test_databases_that_are_whole_are_not_mentioned(tmp_path: Path) -> None:
+    with ViewStore.open(tmp_path), CatalogStore.open(tmp_path):
+        pass
+    assert not {"catalog", "views"} & {finding.name for finding in check_up(tmp_path)}
+
+
+def test_a_state_path_that_cannot_be_shown_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", "--state", "a\nb"]) == 2
+    assert r"'a\nb'" in capsys.readouterr().err

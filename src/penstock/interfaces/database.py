@@ -36,6 +36,7 @@ from penstock.runtime.statements import run_statement
 from penstock.runtime.system_rows import job_row
 from penstock.secrets import Secret
 from penstock.sql import statements as s
+from penstock.stores.arrow_values import python_dicts
 from penstock.stores.views import Answer
 
 if TYPE_CHECKING:
@@ -275,7 +276,7 @@ class Database:
         if since is None:
             snapshot = store.snapshot(view)
             since = snapshot.seq
-            for row in Result(snapshot.table).arrow().to_pylist():
+            for row in python_dicts(snapshot.table):
                 yield Change(snapshot.seq, "insert", None, row, snapshot.batch_id or 0, _time(snapshot.watermark_us))
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:

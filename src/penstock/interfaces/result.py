@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import PenstockError
-from penstock.interfaces.arrow_values import instant, python_rows, with_utc
+from penstock.stores.arrow_values import instant, python_rows, with_utc
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from penstock.interfaces.arrow_values import python_rows
+from penstock.stores.arrow_values import python_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Literal
 
-from penstock.interfaces.arrow_values import python_values
 from penstock.interfaces.render import plain
 from penstock.interfaces.row_text import csv_head, csv_lines, fraction_text, json_lines, json_text
+from penstock.stores.arrow_values import python_values
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -75,6 +75,18 @@ def test_strings_of_values_are_read_as_the_columns_type() -> None:
     assert refused("INSERT INTO trades SELECT symbol, price, volume, symbol FROM trades") == "TYPE_MISMATCH"
 
 
+def test_a_number_becomes_a_time_by_what_it_counts() -> None:
+    """Spark's cast would take milliseconds for seconds."""
+    for query, written in (
+        ("VALUES ('A', 1.5, 2, 1700000000000)", "…"),
+        ("SELECT symbol, price, 2, volume FROM trades", "volume"),
+    ):
+        error = last(f"INSERT INTO trades {query}").error
+        assert error is not None
+        assert error.condition == "TYPE_MISMATCH"
+        assert error.hint == f"write TIMESTAMP_MILLIS({written}) where it is milliseconds since 1970"
+
+
 def test_a_query_that_feeds_itself_is_warned_about() -> None:
     report = last("INSERT INTO trades SELECT * FROM trades")
     assert any("feeds itself" in notice for notice in report.notices)

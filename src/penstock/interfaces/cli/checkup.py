@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -42,6 +43,7 @@ def check_up(state: Path) -> list[Finding]:
         _java,
         _jars,
         lambda: _state(state),
+        lambda: _kept(state),
         lambda: _space(state),
         _temporary,
         _ports,
@@ -136,6 +138,35 @@ def _state(path: Path) -> Iterator[Finding]:
         else:
             remedy = f"end process {pid}, or name another directory with --state"
             yield Finding("state path", "warn", f"{path} is in use by process {pid}", remedy)
+
+
+def _kept(path: Path) -> Iterator[Finding]:
+    """The databases of a state path that nobody uses, opened for reading only."""
+    import sqlite3
+
+    import duckdb
+
+    from penstock.stores.catalog_store import DATABASE
+    from penstock.stores.views.database import FILE
+
+    if not path.is_dir() or _owner(path) is not None:
+        return
+    remedy = "restore the state path from a backup, or name another directory with --state"
+    catalog = path / DATABASE
+    if catalog.is_file() and catalog.stat().st_size:
+        try:
+            with contextlib.closing(sqlite3.connect(f"{catalog.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+                told = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+        except sqlite3.Error as error:
+            told = str(error)
+        if told != "ok":
+            yield Finding("catalog", "fail", f"{catalog} is damaged: {' '.join(told.split())}", remedy)
+    views = path / FILE
+    if views.is_file() and not views.with_name(f"{FILE}.wal").exists():  # it is only read in when it is opened to write
+        try:
+            duckdb.connect(str(views), read_only=True).close()
+        except duckdb.Error as error:
+            yield Finding("views", "fail", f"{views} is damaged: {str(error).splitlines()[0]}", remedy)
 
 
 def _cannot_be_written(directory: Path) -> str | None:

@@ -82,6 +82,8 @@ class _StatePath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
             self.fail("the path is empty; name a directory, such as ./penstock", param, ctx)
+        if isinstance(value, str) and any(not character.isprintable() for character in value):
+            self.fail(f"the path {value!r} has a character in it that cannot be shown", param, ctx)
         return super().convert(value, param, ctx)
 
 

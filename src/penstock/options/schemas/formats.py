@@ -234,7 +234,7 @@ RAW: Final = FormatSpec(
         OptionSpec(
             "raw.endianness",
             Choice(("big-endian", "little-endian")),
-            "the byte order of a number column",
+            "taken for scripts of Flink, and without effect: a raw column is a text or bytes",
             default="big-endian",
         ),
     ),

@@ -160,13 +160,21 @@ def _column(name: str, sql_type: SqlType, values: Any) -> pa.Array | pa.ChunkedA
         values = pa.chunked_array([values])
     if isinstance(values, pa.ChunkedArray):
         made = cast_column(values, sql_type)
-        return made if made is not None else _converted(name, sql_type, values.to_pylist())
+        return made if made is not None else _converted(name, sql_type, _listed(name, values))
     kinds = set(map(type, values)) - {type(None)}
     if kinds <= _TAKEN.get(sql_type.name, frozenset()):
         made = _taken(values, sql_type)
         if made is not None:
             return made
     return _converted(name, sql_type, values)
+
+
+def _listed(name: str, values: pa.ChunkedArray) -> list[Any]:
+    try:
+        return list(values.to_pylist())
+    except (OverflowError, ValueError):  # of instants, which Arrow keeps far beyond the year 9999
+        message = f"column {name} has a {values.type} that no date can be given for"
+        raise _invalid(message, "leave such rows out") from None
 
 
 def _taken(values: Sequence[Any], sql_type: SqlType) -> pa.Array | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import RuntimeFailure
 from penstock.frozen import frozen
+from penstock.stores.arrow_values import python_dicts
 from penstock.stores.duckdb_types import from_duckdb, typed
 from penstock.stores.views.database import fetched, one_row
 from penstock.stores.views.model import Snapshot, StoredChange
@@ -91,5 +92,4 @@ def _rows(found: pa.Table, side: str, columns: tuple[tuple[str, object], ...]) -
 
     arrays = [found.column(f"{side}{place}") for place in range(len(columns))]
     plain = pa.Table.from_arrays(arrays, names=[name for name, _ in columns])
-    rows: list[dict[str, object]] = from_duckdb(plain).to_pylist()
-    return rows
+    return python_dicts(from_duckdb(plain))

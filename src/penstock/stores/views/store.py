@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from penstock.clock import now_us
 from penstock.errors import CatalogError, InternalError, ResolutionError, RuntimeFailure
+from penstock.stores.arrow_values import python_dicts
 from penstock.stores.duckdb_types import from_duckdb
 from penstock.stores.views import records
 from penstock.stores.views.append_view import AppendView
@@ -342,7 +343,7 @@ class ViewStore:
             whole = self.snapshot(view)
             return [
                 StoredChange(whole.seq, "insert", None, row, whole.batch_id, whole.watermark_us, None)
-                for row in whole.table.to_pylist()
+                for row in python_dicts(whole.table)
             ]
         table = self._table(view)
         with self._database.snapshot() as reader:

@@ -219,6 +219,12 @@ def test_a_column_of_arrow_that_does_not_fit_names_its_row(sql_type: SqlType, co
     assert caught.value.condition == "INVALID_ROWS"
 
 
+def test_an_instant_beyond_every_calendar_is_refused_by_name() -> None:
+    with pytest.raises(PenstockError, match=r"column c has a timestamp\[s\]") as caught:
+        rows_to_table(pa.table({"c": pa.array([2**50], pa.timestamp("s"))}), [ColumnDefinition("c", TIMESTAMP)])
+    assert caught.value.condition == "INVALID_ROWS"
+
+
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-(10**8) + 1, max_value=10**8 - 1))
 def test_decimals_are_exact_whichever_way_they_come(value: Decimal) -> None:
     assert converted(MONEY, value) == converted(MONEY, str(value)) == value

@@ -61,6 +61,12 @@ def python_rows(table: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*(python_values(column) for column in table.columns), strict=True))
 
 
+def python_dicts(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table by the names of its columns."""
+    names = table.column_names
+    return [dict(zip(names, row, strict=True)) for row in python_rows(table)]
+
+
 def _instant_or_text(microseconds: int | None) -> datetime | str | None:
     try:
         return instant(microseconds)
