@@ -160,13 +160,17 @@ def check_finish(job: JobPlan, frame: DataFrame) -> None:
         assert entry.type is not None
         assert found[entry.name] == simple(entry.type.spark()), entry.name
         types[entry.name] = entry.type
-    leaves = []
-    for leaf in finish.leaves:
-        cells = [f'CAST(NULL AS {duckdb_type(types[name])}) AS "{shown}"' for shown, name in leaf.columns]
-        leaves.append(f'"{leaf.name}" AS (SELECT {", ".join(cells)})')
-    shown = duckdb.connect().execute(f"WITH {', '.join(leaves)} {finish.text}").description
-    assert shown is not None
-    assert [entry[0] for entry in shown] == [*(c.name for c in job.columns), *(name for name, _ in finish.hidden)]
+    for stage in finish.stages:
+        leaves = []
+        for leaf in stage.leaves:
+            below = finish.stage_of(leaf.source)
+            known = types if below is None else dict(below.columns)
+            cells = [f'CAST(NULL AS {duckdb_type(known[name])}) AS "{shown}"' for shown, name in leaf.columns]
+            leaves.append(f'"{leaf.name}" AS (SELECT {", ".join(cells)})')
+        shown = duckdb.connect().execute(f"WITH {', '.join(leaves)} {stage.text}").description
+        assert shown is not None
+        assert [entry[0] for entry in shown] == [name for name, _ in stage.columns]
+    assert [name for name, _ in finish.view.columns][: len(job.columns)] == [c.name for c in job.columns]
 
 
 @pytest.fixture(scope="module")

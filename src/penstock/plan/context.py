@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.frozen import frozen
-from penstock.plan.nodes import Node
+from penstock.plan.nodes import Core, Node
 from penstock.plan.relation import Field
 from penstock.plan.windows import WindowSpec
 
@@ -61,6 +61,18 @@ class EventTimeWantedError(Exception):
         self.column = column
 
 
+@frozen
+class CoreQuery:
+    """A subquery that Spark runs by itself while the view store keeps its rows: its name in the tree around, its tree
+    and its columns. `static` are the relations that it joins with as a whole."""
+
+    relation: str
+    tree: exp.Query
+    node: Core
+    words: str
+    static: frozenset[str]
+
+
 @dataclass(slots=True)
 class PlanContext:
     """One planning run. `continuous` is false only for a bare query over bounded relations."""
@@ -82,6 +94,8 @@ class PlanContext:
     subqueries: list[Node] = field(default_factory=list)  # those inside expressions, over bounded relations
     notices: dict[str, None] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
+    cores: dict[str, CoreQuery] = field(default_factory=dict)  # see append_cores; by their text
+    repeated: dict[str, int] = field(default_factory=dict)  # how often each subquery stands in the statement
     views: int = 0  # put in place so far
     depth: int = 0  # 0: the outermost SELECT, whose emission the statement says
 

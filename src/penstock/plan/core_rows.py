@@ -18,7 +18,7 @@ from penstock.plan.trees import aggregate_text, column, identifier, type_of, typ
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.plan.nodes import Scan
+    from penstock.plan.nodes import Core, Scan
     from penstock.types import SqlType
 
 _SCALAR = (exp.Anonymous, exp.Binary, exp.Unary, exp.Case, exp.Cast, exp.If, exp.Between, exp.In, exp.Func, exp.Dot)
@@ -46,7 +46,7 @@ class LeafRows:
 class CoreRows:
     """Takes the scans out of a tree, which is changed in place: every table becomes a leaf with a name of its own."""
 
-    def __init__(self, tree: exp.Query, known: Mapping[str, Scan]) -> None:
+    def __init__(self, tree: exp.Query, known: Mapping[str, Scan | Core]) -> None:
         self.leaves: list[LeafRows] = []
         self._known = known
         self._relations: list[str] = []

@@ -7,7 +7,7 @@ like any other here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -101,7 +101,8 @@ def _block_keys(query: exp.Select) -> list[Key]:
     if aggregates(query):
         group = query.args.get("group")
         keys = {_place(key) for key in group.expressions} if isinstance(group, exp.Group) else set()
-        found = _within(found, keys)
+        # of equal columns only those that are grouped by are seen above
+        found = [replace(key, places=key.places & keys) for key in _within(found, keys)]
     for tree in query.expressions:
         for over in (node for node in own_nodes(tree) if isinstance(node, exp.Window)):
             found = _within(found, {_place(key) for key in over.args.get("partition_by") or []})

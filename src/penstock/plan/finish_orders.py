@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.types import SqlType
 
-_CHOOSING: Final = frozenset({"row_number", "lag", "lead", "first_value"})
+_CHOOSING: Final = frozenset({"row_number", "lag", "lead", "first_value", "ntile"})
 
 
 class NotFinishableError(Exception):

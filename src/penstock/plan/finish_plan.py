@@ -4,6 +4,9 @@ Spark only ever adds rows to a stream. A query whose answer changes as rows come
 join without a bound) is cut: the core, in Spark, reads, filters and computes; the store keeps the rows that come out of
 it, and the finish answers the query over them, inside the transaction of the batch. Where the query has a key, only the
 keys that the batch touched are answered anew. What differs from the rows of the view is what has changed.
+
+A finish has stages. Each is a query whose answer the store keeps, over kept rows and over the answers of earlier
+stages; the last one is the view. What changed in the answer of a stage touches keys of the stages above it.
 """
 
 from __future__ import annotations
@@ -40,33 +43,62 @@ class KeptRows:
 
 @frozen
 class Leaf:
-    """A reading of kept rows in the text of the finish.
+    """A reading of kept rows, or of the answer of an earlier stage, in the text of a stage.
 
-    `columns` are the names that the text uses, each with the name of the kept column; `key` are the kept columns by
-    which rows belong to a touched key, in the order of the plan's `keys`.
+    `source` is the place among the sources of the plan: first all kept rows, then the stages. `columns` are the names
+    that the text uses, each with the name of the column of the source; `key` are columns of the source by which rows
+    belong to a touched key, in the order of the stage's `keys`.
     """
 
     name: str
-    rows: int  # the place among the kept rows
+    source: int
     columns: tuple[tuple[str, str], ...]
     key: tuple[str, ...]
 
 
 @frozen
-class FinishPlan:
-    """How the store answers a query.
+class Stage:
+    """A query whose answer the store keeps.
 
-    `text` is DuckDB's, over the names of the leaves; it gives the columns of the view, then those of `hidden`. `keys`
-    are the names, of either, by which the answer falls into parts that do not see each other; none: it is answered as a
-    whole. `unique` are the columns that tell the rows of the view apart; None: the same row may be there twice.
+    `text` is DuckDB's, over the names of the leaves, and gives `columns`; of the last stage those of the view come
+    first, and others only carry a key. `keys` are the columns by which the answer falls into parts that do not see each
+    other; none: it is answered as a whole. `unique` are the columns that tell the rows apart; None: the same row may be
+    there twice. `words` name the stage in EXPLAIN: the user's name of the subquery.
     """
 
-    rows: tuple[KeptRows, ...]
+    words: str
     leaves: tuple[Leaf, ...]
     text: str
+    columns: tuple[tuple[str, SqlType], ...]
     keys: tuple[str, ...]
-    hidden: tuple[tuple[str, SqlType], ...]
     unique: tuple[str, ...] | None
+
+
+@frozen
+class FinishPlan:
+    """How the store answers a query: the rows that it keeps, and the stages over them, each behind those it reads."""
+
+    rows: tuple[KeptRows, ...]
+    stages: tuple[Stage, ...]
+
+    @property
+    def view(self) -> Stage:
+        """The stage whose answer is the view."""
+        return self.stages[-1]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns by which the view falls into parts."""
+        return self.view.keys
+
+    @property
+    def unique(self) -> tuple[str, ...] | None:
+        """The columns that tell the rows of the view apart."""
+        return self.view.unique
+
+    def stage_of(self, source: int) -> Stage | None:
+        """The stage at a place among the sources; None: there are kept rows."""
+        return self.stages[source - len(self.rows)] if source >= len(self.rows) else None
 
     def with_types(self, found: Mapping[str, SqlType]) -> FinishPlan:
         """The plan with the types that Spark found for the columns of a batch in the place of unknown ones."""

@@ -13,19 +13,31 @@ from sqlglot import exp
 
 from penstock.frozen import frozen
 from penstock.plan.core_rows import CoreRows
-from penstock.plan.finish_keys import keys_of, shown_key
 from penstock.plan.finish_orders import NotFinishableError, settle_orders
-from penstock.plan.finish_plan import SIDE, FinishPlan, Leaf
-from penstock.plan.nodes import Finish, Scan
+from penstock.plan.finish_plan import SIDE, FinishPlan
+from penstock.plan.finish_stages import Stages
+from penstock.plan.nodes import Core, Finish, Scan
 from penstock.plan.prune import prune
-from penstock.plan.relation import Mode, State
-from penstock.plan.spark_blocks import aggregates, group_keys, outputs, scans
-from penstock.plan.store_terms import UNKNOWN, DiffersError, kept
-from penstock.plan.store_text import kept_query
-from penstock.plan.trees import aliased, identifier, nondeterministic_call, nondeterministic_name, number, select
+from penstock.plan.relation import HIDDEN_PREFIX, Mode, State
+from penstock.plan.spark_blocks import outputs, scans
+from penstock.plan.store_terms import DiffersError, kept
+from penstock.plan.trees import (
+    aliased,
+    identifier,
+    nondeterministic_call,
+    nondeterministic_name,
+    number,
+    select,
+    subquery,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.plan.context import CoreQuery
+    from penstock.plan.finish_plan import KeptRows, Stage
     from penstock.plan.logical import LogicalPlan
+    from penstock.plan.nodes import Node
     from penstock.types import SqlType
 
 __all__ = ["Finished", "NotFinishableError", "finished", "with_finish"]
@@ -38,24 +50,40 @@ class Finished:
     core: exp.Query
     plan: FinishPlan
     types: tuple[SqlType, ...]
+    static: frozenset[str]  # relations that Spark joins with as a whole
 
     @property
     def how(self) -> str:
         """In words, who does what, for EXPLAIN."""
         rows = " and ".join(f"{kept.relation} ({', '.join(kept.shown)})" for kept in self.plan.rows)
         what = f"Spark reads and filters each batch, the view store keeps the rows of {rows} and answers the query"
-        if not self.plan.keys:
+        view = self.plan.view
+        if len(self.plan.stages) > 1:
+            steps = "; ".join(self._step(stage) for stage in self.plan.stages)
+            return f"{what} in {len(self.plan.stages)} stages, each for what has changed below it: {steps}"
+        if not view.keys:
             return f"{what} over all of them after each batch: it has no key"
-        shown = ", ".join(dict.fromkeys(self._key_words()))
-        return f"{what} for the keys that a batch touches: {shown}"
+        return f"{what} for the keys that a batch touches: {self._by(view)}"
 
-    def _key_words(self) -> list[str]:
+    def _step(self, stage: Stage) -> str:
+        names = [name for name, _ in stage.columns if not name.startswith(HIDDEN_PREFIX)]
+        kept = "" if stage is self.plan.view else f" ({', '.join(names)}), kept"
+        if stage.keys:
+            return f"{stage.words}{kept}, for the keys of {self._by(stage)}"
+        return f"{stage.words}{kept}, as a whole: it has no key"
+
+    def _by(self, stage: Stage) -> str:
+        """The keys by which a stage reads."""
         words: list[str] = []
-        for leaf in self.plan.leaves:
-            rows = self.plan.rows[leaf.rows]
+        for leaf in stage.leaves:
+            below = self.plan.stage_of(leaf.source)
+            if below is not None:
+                words.append(f"{below.words} by ({', '.join(leaf.key)})")
+                continue
+            rows = self.plan.rows[leaf.source]
             names = {entry.name: shown for entry, shown in zip(rows.columns, rows.shown, strict=True)}
             words.append(f"{rows.relation} by ({', '.join(names[name] for name in leaf.key)})")
-        return words
+        return ", ".join(dict.fromkeys(words))
 
 
 def finished(plan: LogicalPlan) -> Finished:
@@ -63,33 +91,25 @@ def finished(plan: LogicalPlan) -> Finished:
     called = nondeterministic_call(plan.spark)
     if called is not None:
         raise NotFinishableError(f"{nondeterministic_name(called)} differs each time it is computed")
-    known = {scan.relation: scan for scan in plan.scans()}
-    known |= {scan.relation: scan for scan in plan.subquery_nodes() if isinstance(scan, Scan)}
-    for scan in known.values():
-        _check(scan)
+    known: dict[str, Scan | Core] = {}
+    for node in (plan.root, *plan.subqueries):
+        known |= {found.relation: found for found in _read(node)}
+    for found in known.values():
+        _check(found)
     tree = plan.spark.copy()
     if any(table.name not in known for table in scans(tree)) or tree.find(exp.Lateral) is not None:
         raise NotFinishableError("a lateral query is not answered by the view store")
     prune(tree)
     try:
         rows = CoreRows(tree, known)
-        types = rows.types
-        settle_orders(tree, types)
+        settle_orders(tree, rows.types)
         names = outputs(tree)
-        keys = keys_of(tree)
-        shown = [shown_key(tree, key, f"__key{place}") for place, key in enumerate(keys)]
-        text, columns = kept_query(tree, types)
-        found = _types(columns, names, plan)
+        stages = Stages(tree, rows).made
+        types = _types(stages[-1].columns[: len(names)], plan)
     except DiffersError as error:
         raise NotFinishableError("it computes something that only Spark knows") from error
-    hidden = tuple((name, _known(kind)) for name, kind in columns[len(names) :])
-    leaves = tuple(
-        Leaf(leaf.name, leaf.rows, leaf.columns, tuple(leaf.kept_name(key.leaves[leaf.name]) for key in keys))
-        for leaf in rows.leaves
-    )
-    unique = _unique(tree)
-    made = FinishPlan(rows.kept, leaves, text, tuple(shown), hidden, unique)
-    return Finished(_core(rows), made, found)
+    static = frozenset(relation for core in plan.cores for relation in core.static)
+    return Finished(_core(rows, plan.cores), FinishPlan(_named(rows.kept, plan), tuple(stages)), types, static)
 
 
 def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
@@ -98,6 +118,7 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     mode = Mode.RETRACT if unique is None else Mode.UPSERT
     bounded = all(scan.kind == "table" for scan in (*plan.scans(), *plan.subquery_nodes()) if isinstance(scan, Scan))
     rows = [f"every row of {kept_rows.relation} ({', '.join(kept_rows.shown)})" for kept_rows in made.plan.rows]
+    answers = [f"the answer of {stage.words}" for stage in made.plan.stages[:-1]]
     below = plan.root.inputs[0]
     finish = Finish(
         fields=below.fields,
@@ -105,57 +126,61 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
         mode=mode,
         key=unique,
         bounded=bounded,
-        state=State(" and ".join(rows), "its input ends" if bounded else None),
-        answers="the touched keys" if made.plan.keys else "everything anew after each batch",
+        state=State(" and ".join([*rows, *answers]), "its input ends" if bounded else None),
+        answers=_answers(made.plan),
     )
     root = replace(plan.root, inputs=(finish,), mode=mode, key=unique, event_time=None, bounded=bounded)
     more = [f"state grows for ever: {each} is kept; filter or aggregate before" for each in rows if not bounded]
     if not made.plan.keys:
-        more.append("the query has no key: every batch answers all of it anew, which takes longer as rows come")
+        over = " over the answers of its subqueries" if answers else ""
+        more.append(f"the query has no key: every batch answers all of it anew{over}, which takes longer as rows come")
     return replace(plan, root=root, warnings=(*plan.warnings, *more))
 
 
-def _check(scan: Scan) -> None:
+def _answers(plan: FinishPlan) -> str:
+    """In words, what a batch makes the store do."""
+    what = "the touched keys" if plan.keys else "everything anew after each batch"
+    if len(plan.stages) == 1:
+        return what
+    return f"{what}, over {', '.join(dict.fromkeys(stage.words for stage in plan.stages[:-1]))}"
+
+
+def _read(node: Node) -> Iterator[Scan | Core]:
+    """What the store keeps the rows of: streams, and subqueries that Spark runs, which are not looked into."""
+    if isinstance(node, Scan | Core):
+        yield node
+        return
+    for below in node.inputs:
+        yield from _read(below)
+
+
+def _named(rows: tuple[KeptRows, ...], plan: LogicalPlan) -> tuple[KeptRows, ...]:
+    """The kept rows, those of Spark's subqueries under a name to read."""
+    words = {core.relation: core.words for core in plan.cores}
+    return tuple(replace(each, relation=words.get(each.relation, each.relation)) for each in rows)
+
+
+def _check(scan: Scan | Core) -> None:
+    if isinstance(scan, Core):
+        return
     if scan.kind not in ("stream", "table") or scan.looked_up:
         raise NotFinishableError(f'"{scan.relation}" is no stream')
     if scan.mode is not Mode.APPEND:
         raise NotFinishableError(f'the rows of "{scan.relation}" change')
 
 
-def _types(columns: list[tuple[str, SqlType | None]], names: list[str], plan: LogicalPlan) -> tuple[SqlType, ...]:
+def _types(columns: tuple[tuple[str, SqlType], ...], plan: LogicalPlan) -> tuple[SqlType, ...]:
     """The types of the columns of the view; one that is not what was planned means that one of us is wrong."""
-    found: list[SqlType] = []
-    for (_, kind), field in zip(columns[: len(names)], plan.columns, strict=True):
+    for (_, kind), field in zip(columns, plan.columns, strict=True):
         planned = kept(field.type)
         if planned is not None and planned != kind:
             raise DiffersError
-        found.append(_known(kind))
-    return tuple(found)
+    return tuple(kind for _, kind in columns)
 
 
-def _known(kind: SqlType | None) -> SqlType:
-    if kind is None or kind == UNKNOWN:
-        raise NotFinishableError("the type of a column is not known before it runs")
-    return kind
-
-
-def _unique(tree: exp.Expr) -> tuple[str, ...] | None:
-    """The columns of an aggregate that are its whole key."""
-    if not isinstance(tree, exp.Select) or not aggregates(tree):
-        return None
-    group = tree.args.get("group")
-    entries = group.expressions if isinstance(group, exp.Group) else []
-    names: list[str] = []
-    for key in group_keys(tree):
-        shown = [item.alias_or_name for item in tree.expressions if item.unalias() == key]
-        if key not in entries or not shown:
-            return None
-        names.append(shown[0])
-    return tuple(names)
-
-
-def _core(rows: CoreRows) -> exp.Query:
-    """The rows of every scan, one below the other: each in columns of its own."""
+def _core(rows: CoreRows, cores: tuple[CoreQuery, ...]) -> exp.Query:
+    """The rows of every scan and subquery, one below the other: each in columns of its own."""
+    trees = {core.relation: core.tree for core in cores}
     every = [entry for kept_rows in rows.kept for entry in kept_rows.columns]
     made: exp.Query | None = None
     for place, kept_rows in enumerate(rows.kept):
@@ -164,9 +189,10 @@ def _core(rows: CoreRows) -> exp.Query:
         for entry in every:
             value = rows.value(entry.name) if entry.name in own else exp.Null()
             items.append(aliased(value, entry.name))
-        source = exp.Table(
-            this=identifier(kept_rows.relation), alias=exp.TableAlias(this=identifier(kept_rows.relation))
-        )
+        name = kept_rows.relation
+        source: exp.Expr = exp.Table(this=identifier(name), alias=exp.TableAlias(this=identifier(name)))
+        if name in trees:
+            source = subquery(trees[name].copy(), name)
         where = rows.condition(place)
         clauses = {"where": exp.Where(this=where)} if where is not None else {}
         block = select(items, source, **clauses)

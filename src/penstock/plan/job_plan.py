@@ -142,10 +142,12 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
             hint="leave the option out",
         )
     made = finished(plan)
-    found = job_scans(plan, made.core, static=frozenset())
+    found = job_scans(plan, made.core, static=made.static)
     job = _made(plan, found, "finish", found.tree, how=made.how, key=made.plan.unique or ())
     columns = tuple(OutputColumn(field.name, kind) for field, kind in zip(plan.columns, made.types, strict=True))
-    kept = StateDescription(json.dumps({**json.loads(job.state), "answers": made.plan.text}, sort_keys=True))
+    kept = StateDescription(
+        json.dumps({**json.loads(job.state), "answers": [stage.text for stage in made.plan.stages]}, sort_keys=True)
+    )
     return replace(job, columns=columns, finish=made.plan, state=kept.text, fingerprint=kept.fingerprint)
 
 

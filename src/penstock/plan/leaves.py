@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.plan.nodes import Scan
+from penstock.plan.nodes import Core, Scan
 from penstock.plan.relation import EVENT_TIME_COLUMN, WINDOW_COLUMN
 from penstock.plan.scope import Leaf
 from penstock.plan.trees import column, identifier, subquery
@@ -19,7 +19,7 @@ def as_leaf(relation: Relation, alias: str) -> tuple[Leaf, exp.Expr]:
     """The relation under an alias, for the scope and for the text."""
     fields = tuple(entry.under(alias) for entry in relation.fields)
     leaf = Leaf(alias, fields, open=relation.open, window=relation.window, bounded=relation.node.bounded)
-    if isinstance(relation.node, Scan) and relation.direct:
+    if isinstance(relation.node, Scan | Core) and relation.direct:
         return leaf, exp.Table(this=identifier(relation.node.relation), alias=exp.TableAlias(this=identifier(alias)))
     return leaf, subquery(relation.tree, alias)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from penstock.frozen import frozen
+from penstock.plan.context import CoreQuery
 from penstock.plan.nodes import Node, Output, Scan, all_nodes
 from penstock.plan.relation import Field, Mode
 from penstock.sql.statements import Emit
@@ -25,6 +26,7 @@ class LogicalPlan:
     reads: tuple[tuple[str, tuple[str, ...]], ...] = ()  # of each source, the columns that are needed
     subqueries: tuple[Node, ...] = ()  # inside expressions: `IN (SELECT …)`, EXISTS, a value; over bounded relations
     kept: bool = False  # planned over all rows so far, which the view store keeps; see finishing
+    cores: tuple[CoreQuery, ...] = ()  # the subqueries of a kept plan that Spark runs by itself
     state: str | None = None  # 'spark' where a view asks that Spark keeps its state
 
     @property

@@ -304,6 +304,18 @@ class Limit(Node):
 
 
 @frozen(kw_only=True)
+class Core(Node):
+    """A subquery that Spark runs by itself, which only ever adds rows: the view store keeps them, and answers what
+    stands above over all of them. One that is used twice is run once; its operators stand below the first."""
+
+    relation: str
+    words: str
+
+    def details(self) -> dict[str, str]:
+        return {"rows": self.words} if self.inputs else {"rows": f"{self.words}, as above"}
+
+
+@frozen(kw_only=True)
 class Finish(Node):
     """What stands below is answered by the view store over the rows that it keeps, anew where a batch touches it."""
 

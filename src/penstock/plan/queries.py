@@ -120,6 +120,7 @@ class _Asked:
             _reads(root, context),
             tuple(context.subqueries),
             kept=kept,
+            cores=tuple(context.cores.values()),
         )
 
     def kept_plan(self) -> LogicalPlan | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError
+from penstock.plan.append_cores import append_core
 from penstock.plan.context import EventTimeWantedError, PlanContext, RankLimit, Relation
 from penstock.plan.expressions import ExpressionBinder
 from penstock.plan.infer import assignable
@@ -25,7 +26,18 @@ if TYPE_CHECKING:
 
 
 def bind_query(context: PlanContext, tree: exp.Expr, outer: Scope | None, limit: RankLimit | None) -> Relation:
-    """A query as operators and as Spark's tree; the rules have been applied to it."""
+    """A query as operators and as Spark's tree; the rules have been applied to it.
+
+    Where the rows of streams are kept, a subquery that Spark can run by itself is left to Spark.
+    """
+    if context.kept and outer is None:
+        core = append_core(context, tree, lambda trial: _bind(trial, tree, None, limit))
+        if core is not None:
+            return core
+    return _bind(context, tree, outer, limit)
+
+
+def _bind(context: PlanContext, tree: exp.Expr, outer: Scope | None, limit: RankLimit | None) -> Relation:
     if isinstance(tree, exp.Select):
         return plan_select(context, tree, outer, limit)
     if isinstance(tree, exp.Subquery):

@@ -54,6 +54,16 @@ def only_has(node: exp.Expr, arguments: Collection[str]) -> bool:
     return not any(value for name, value in node.args.items() if name not in arguments)
 
 
+def interval_us(interval: exp.Expr) -> int:
+    """The length of an interval that is written out, in microseconds."""
+    amount, unit = interval.this, interval.args.get("unit")
+    size = _UNITS.get(unit.name.upper().rstrip("S")) if isinstance(unit, exp.Var) else None
+    text = str(amount.this) if isinstance(amount, exp.Literal) else ""
+    if size is None or not text.lstrip("-").isdigit():
+        raise DiffersError
+    return int(text) * size
+
+
 class StoreExpressions:
     """Writes expressions; `columns` says what a column is, `aggregate` and `subquery` what only a query can hold."""
 
@@ -216,14 +226,11 @@ class StoreExpressions:
 
     def shifted(self, node: exp.Add | exp.Sub) -> Term:
         """A time plus or minus a constant interval."""
-        value, interval = self.term(node.this), node.expression
-        amount, unit = interval.this, interval.args.get("unit")
-        size = _UNITS.get(unit.name.upper().rstrip("S")) if isinstance(unit, exp.Var) else None
-        text = str(amount.this) if isinstance(amount, exp.Literal) else ""
-        if value.type != TIMESTAMP or size is None or not text.lstrip("-").isdigit():
+        value = self.term(node.this)
+        if value.type != TIMESTAMP:
             raise DiffersError
         operator = "+" if isinstance(node, exp.Add) else "-"
-        return Term(f"({value.sql} {operator} to_microseconds({int(text) * size}))", TIMESTAMP)
+        return Term(f"({value.sql} {operator} to_microseconds({interval_us(node.expression)}))", TIMESTAMP)
 
     def division(self, node: exp.Div) -> Term:
         left, right = self.term(node.this), self.term(node.expression)

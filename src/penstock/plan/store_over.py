@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.plan.store_aggregates import AGGREGATES, aggregate_call
-from penstock.plan.store_terms import DiffersError, Term, as_type, common, compared_alike
+from penstock.plan.store_terms import DiffersError, Term, as_type, common, compared_alike, is_whole
 from penstock.plan.trees import whole_number
-from penstock.types import INT
+from penstock.types import DOUBLE, INT, TIMESTAMP
 
 if TYPE_CHECKING:
     from penstock.plan.store_expressions import StoreExpressions
 
 _RANKS: Final = frozenset({"row_number", "rank", "dense_rank"})
+_SHARES: Final = frozenset({"percent_rank", "cume_dist"})
 _ENDS: Final = frozenset({"UNBOUNDED", "CURRENT ROW"})
 _SIDES: Final = frozenset({"PRECEDING", "FOLLOWING"})
 
@@ -31,9 +32,11 @@ def over_term(write: StoreExpressions, node: exp.Window) -> Term:
     if keys:
         parts.append(f"PARTITION BY {', '.join(keys)}")
     order = node.args.get("order")
+    terms = [write.term(term.this) for term in order.expressions] if order is not None else []
     if order is not None:
-        parts.append(f"ORDER BY {', '.join(ordered_text(write.term(term.this), term) for term in order.expressions)}")
-    frame = _frame(node.args.get("spec"))
+        texts = [ordered_text(value, term) for value, term in zip(terms, order.expressions, strict=True)]
+        parts.append(f"ORDER BY {', '.join(texts)}")
+    frame = _frame(node.args.get("spec"), terms)
     suffix = f" OVER ({' '.join(parts + frame)})"
     call, nulls = node.this, ""
     if isinstance(call, exp.IgnoreNulls):
@@ -45,14 +48,28 @@ def over_term(write: StoreExpressions, node: exp.Window) -> Term:
         return aggregate_call(write, name, arguments, suffix)
     if order is None:
         raise DiffersError
-    if name in _RANKS and not arguments and not nulls and not frame:
-        return Term(f"CAST({name}(){suffix} AS INTEGER)", INT)
-    if name in ("lag", "lead") and not frame:
-        return _neighbour(write, name, arguments, nulls, suffix)
     if name in ("first_value", "last_value") and len(arguments) == 1:
         value = write.term(arguments[0])
         return Term(f"{name}({value.sql}{nulls}){suffix}", value.known)
-    raise DiffersError
+    if frame:
+        raise DiffersError
+    if name in ("lag", "lead"):
+        return _neighbour(write, name, arguments, nulls, suffix)
+    if nulls:
+        raise DiffersError
+    return _rank(name, arguments, suffix)
+
+
+def _rank(name: str, arguments: list[exp.Expr], suffix: str) -> Term:
+    """Where a row stands among the others: its number, its part of the whole."""
+    if name in _RANKS and not arguments:
+        return Term(f"CAST({name}(){suffix} AS INTEGER)", INT)
+    if name in _SHARES and not arguments:
+        return Term(f"{name}(){suffix}", DOUBLE)
+    parts = whole_number(arguments[0]) if name == "ntile" and len(arguments) == 1 else None
+    if not parts:
+        raise DiffersError
+    return Term(f"CAST(ntile({parts}){suffix} AS INTEGER)", INT)
 
 
 def _neighbour(write: StoreExpressions, name: str, arguments: list[exp.Expr], nulls: str, suffix: str) -> Term:
@@ -74,28 +91,47 @@ def _neighbour(write: StoreExpressions, name: str, arguments: list[exp.Expr], nu
     return Term(f"{name}({text}{nulls}){suffix}", value.known)
 
 
-def _frame(spec: exp.Expr | None) -> list[str]:
-    """The words of a frame of whole rows, or of everything before or behind."""
+def _frame(spec: exp.Expr | None, order: list[Term]) -> list[str]:
+    """The words of a frame of whole rows, of everything before or behind, or of a range of values."""
     if spec is None:
         return []
     kind = str(spec.args.get("kind")).upper()
     if kind not in ("ROWS", "RANGE") or spec.args.get("exclude"):
         raise DiffersError
-    ends = [_end(spec.args.get(name), spec.args.get(f"{name}_side"), kind) for name in ("start", "end")]
+    ends = [_end(spec.args.get(name), spec.args.get(f"{name}_side"), kind, order) for name in ("start", "end")]
     if ends[1] is None:
         return [f"{kind} {ends[0]}"]
     return [f"{kind} BETWEEN {ends[0]} AND {ends[1]}"]
 
 
-def _end(value: exp.Expr | str | None, side: str | None, kind: str) -> str | None:
+def _end(value: exp.Expr | str | None, side: str | None, kind: str, order: list[Term]) -> str | None:
     if value is None:
         return None
+    way = (side or "").upper()
     if isinstance(value, str):
-        word, way = value.upper(), (side or "").upper()
+        word = value.upper()
         if word not in _ENDS or (word == "UNBOUNDED" and way not in _SIDES):
             raise DiffersError
         return f"{word} {way}".strip() if word == "UNBOUNDED" else word
-    rows = whole_number(value)
-    if rows is None or kind != "ROWS" or (side or "").upper() not in _SIDES:
+    if way not in _SIDES:
         raise DiffersError
-    return f"{rows} {str(side).upper()}"
+    if kind == "RANGE":
+        return f"{_distance(value, order)} {way}"
+    rows = whole_number(value)
+    if rows is None:
+        raise DiffersError
+    return f"{rows} {way}"
+
+
+def _distance(value: exp.Expr, order: list[Term]) -> str:
+    """How far the values of a range lie from that of the row: a whole number, or a length of time."""
+    if len(order) != 1:
+        raise DiffersError
+    if isinstance(value, exp.Interval) and order[0].type == TIMESTAMP:
+        from penstock.plan.store_expressions import interval_us
+
+        return f"to_microseconds({interval_us(value)})"
+    number = whole_number(value)
+    if number is None or not is_whole(order[0].type):
+        raise DiffersError
+    return str(number)

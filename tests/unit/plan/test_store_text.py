@@ -105,7 +105,7 @@ def test_what_spark_refuses_fails(expression: str, values: dict[str, Any]) -> No
         "i % i", "i DIV 2", "f + i", "sqrt(d)", "ln(d)", "floor(d)", "date_format(ts, 'yyyy')",
         "ts - ts", "ts + INTERVAL '1' MONTH", "ts > '2024-1-1'", "ts > 'now'", "ts > '2024-02-30'",
         "kv['a']", "a[i]", "raw = raw", "a = a", "uuid()", "rand()",
-        "STDDEV(d) OVER ()", "SUM(i) OVER (ORDER BY i RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)", "NTILE(2) OVER (ORDER BY i)",
+        "STDDEV(d) OVER ()", "SUM(i) OVER (ORDER BY d RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)", "NTILE(i) OVER (ORDER BY i)",
         "fee(d)", "i IN (SELECT 1 FROM names)",
     ],
 )  # fmt: skip

@@ -1,8 +1,9 @@
 """A view that the store answers from rows that it keeps: see plan.finish_plan.
 
-A batch adds its rows to the kept ones. The keys that it touches are answered anew: their rows leave the view, the new
-ones come in, and what differs is the log of changes. Without a key everything is answered anew. An earlier batch is
-gone back to by taking the rows of later ones away and answering the keys that they had touched.
+A batch adds its rows to the kept ones. The keys that it touches are answered anew, stage by stage: their rows leave the
+answer, the new ones come in, and what differs touches keys of the next stage. What differs in the last one, the view,
+is the log of changes. A stage without a key is answered as a whole. An earlier batch is gone back to in the same way:
+by taking the rows of later ones away and answering the keys that they had touched.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 
 class FinishView:
-    """The tables of a finished view: v<n> with its rows, l<n> with its log, and r<n>_0, r<n>_1, … with kept rows."""
+    """The tables of a finished view: v<n> with its rows, l<n> with its log, r<n>_0, r<n>_1, … with kept rows, and
+    g<n>_1, g<n>_2, … with the answers of the stages below the view."""
 
     keyed = True
 
@@ -48,28 +50,45 @@ class FinishView:
         names, stored = text.given
         batch = picked(rows, self.spec.name, names, stored)
         run_with(writer, f"CREATE OR REPLACE TEMP TABLE st AS SELECT * FROM {quoted(BATCH)}", BATCH, batch)
-        for statement in text.adds(mark.batch):
-            writer.execute(statement)
-        writer.execute(text.touched())
-        for statement in text.answers():
-            writer.execute(statement)
+        for kept in text.kept:
+            for statement in kept.adds(mark.batch):
+                writer.execute(statement)
+        if not self._answer(writer):
+            return 0
         writer.execute(text.differences())
         # Counted after the fact: a row's place in `df` is its place in the log.
-        counted = one_row(writer, "SELECT count(*) FROM df")
-        assert counted is not None
-        writer.execute(
-            f"INSERT INTO {text.log} SELECT {mark.first_seq - 1} + row_number() OVER (), op, {mark.batch}, "
-            f"{mark.at_us}, {mark.watermark_text}, {text.logged} FROM df"
-        )
-        return int(counted[0])
+        changes = _count(writer, "df")
+        if changes:
+            writer.execute(
+                f"INSERT INTO {text.log} SELECT {mark.first_seq - 1} + row_number() OVER (), op, {mark.batch}, "
+                f"{mark.at_us}, {mark.watermark_text}, {text.logged} FROM df"
+            )
+        return changes
+
+    def _answer(self, writer: duckdb.DuckDBPyConnection) -> bool:
+        """Answers what the changed rows touch, stage by stage; whether the view was among it. `nw` and `od` are then
+        its rows."""
+        answered = False
+        for stage in self._text.stages:
+            writer.execute(stage.touched())
+            # An aggregate of all rows has a row from the first batch on, whatever came in it.
+            answered = _count(writer, "ck") > 0 or not (stage.keyed or _count(writer, stage.source.table))
+            for statement in stage.answers() if answered else ():
+                writer.execute(statement)
+            if stage is not self._text.stages[-1]:
+                writer.execute(stage.changes() if answered else stage.unchanged())
+        return answered
 
     def undo(self, writer: duckdb.DuckDBPyConnection, batch: int) -> None:
         text = self._text
-        writer.execute(text.touched_after(batch))
-        for statement in text.forgets(batch):
-            writer.execute(statement)
-        for statement in text.answers():
-            writer.execute(statement)
+        for kept in text.kept:
+            for statement in kept.forgets(batch):
+                writer.execute(statement)
+        if any(_count(writer, kept.source.table) for kept in text.kept):
+            self._answer(writer)
+        else:  # as it was before the first batch: not even an aggregate of all rows has a row
+            for stage in text.stages:
+                writer.execute(f"DELETE FROM {stage.source.table}")
         writer.execute(f"DELETE FROM {text.log} WHERE batch > {batch}")
 
     def select(self) -> str:
@@ -86,3 +105,9 @@ class FinishView:
 
     def log(self) -> str:
         return self._text.log
+
+
+def _count(writer: duckdb.DuckDBPyConnection, table: str) -> int:
+    row = one_row(writer, f"SELECT count(*) FROM {table}")
+    assert row is not None
+    return int(row[0])

@@ -62,28 +62,42 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
             [rows.relation, [[entry.name, _maybe_out(entry.type)] for entry in rows.columns], list(rows.shown)]
             for rows in plan.rows
         ],
-        "leaves": [[leaf.name, leaf.rows, list(leaf.columns), list(leaf.key)] for leaf in plan.leaves],
-        "text": plan.text,
-        "keys": list(plan.keys),
-        "hidden": [[name, _type_out(kind)] for name, kind in plan.hidden],
-        "unique": None if plan.unique is None else list(plan.unique),
+        "stages": [
+            {
+                "words": stage.words,
+                "leaves": [[leaf.name, leaf.source, list(leaf.columns), list(leaf.key)] for leaf in stage.leaves],
+                "text": stage.text,
+                "columns": [[name, _type_out(kind)] for name, kind in stage.columns],
+                "keys": list(stage.keys),
+                "unique": None if stage.unique is None else list(stage.unique),
+            }
+            for stage in plan.stages
+        ],
     }
 
 
 def _finish_in(document: dict[str, Any]) -> FinishPlan:
-    from penstock.plan.finish_plan import FinishPlan, KeptColumn, KeptRows, Leaf
+    from penstock.plan.finish_plan import FinishPlan, KeptColumn, KeptRows, Leaf, Stage
 
     rows = tuple(
         KeptRows(relation, tuple(KeptColumn(name, _maybe_in(kind)) for name, kind in columns), tuple(shown))
         for relation, columns, shown in document["rows"]
     )
-    leaves = tuple(
-        Leaf(name, place, tuple((shown, kept) for shown, kept in columns), tuple(key))
-        for name, place, columns, key in document["leaves"]
+    stages = tuple(
+        Stage(
+            words=stage["words"],
+            leaves=tuple(
+                Leaf(name, source, tuple((shown, own) for shown, own in columns), tuple(key))
+                for name, source, columns, key in stage["leaves"]
+            ),
+            text=stage["text"],
+            columns=tuple((name, _type_in(kind)) for name, kind in stage["columns"]),
+            keys=tuple(stage["keys"]),
+            unique=None if stage["unique"] is None else tuple(stage["unique"]),
+        )
+        for stage in document["stages"]
     )
-    hidden = tuple((name, _type_in(kind)) for name, kind in document["hidden"])
-    unique = None if document["unique"] is None else tuple(document["unique"])
-    return FinishPlan(rows, leaves, document["text"], tuple(document["keys"]), hidden, unique)
+    return FinishPlan(rows, stages)
 
 
 def _type_out(kind: SqlType) -> list[Any]:

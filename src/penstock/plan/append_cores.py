@@ -1,0 +1,144 @@
+"""Subqueries that Spark runs by itself below a finish.
+
+    SELECT w.auction, w.n
+    FROM (SELECT window_start, auction, COUNT(*) AS n FROM HOP(…) GROUP BY window_start, window_end, auction) AS w
+    JOIN (…the largest n of each window…) AS m ON w.window_start = m.window_start AND w.n = m.n
+
+Spark counts the windows and adds their rows when they close; only what is made of them changes. So a subquery whose
+rows are only ever added, and which keeps something of its own in Spark (a window that closes, a join within a bound,
+the first row of each key) or joins a dimension, becomes a core: its rows are kept, as those of a stream are, and what
+stands above it is answered by the view store. The outermost such subquery is taken, but for one that stands in the
+statement twice: that is run once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.catalog.model import ViewDefinition
+from penstock.errors import PenstockError
+from penstock.plan.context import CoreQuery, PlanContext, Relation
+from penstock.plan.nodes import (
+    Aggregate,
+    Core,
+    Deduplicate,
+    Join,
+    Node,
+    Output,
+    Scan,
+    TopN,
+    Unnest,
+    WindowAssign,
+    all_nodes,
+)
+from penstock.plan.relation import Field, Mode
+from penstock.plan.scope import field_tree
+from penstock.plan.spark_text import spark_sql
+from penstock.plan.trees import aliased, column, identifier, select, subquery
+from penstock.sql.format import format_tree
+from penstock.sql.statements import Name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_INNER = "__core"
+
+
+def append_core(context: PlanContext, tree: exp.Expr, bind: Callable[[PlanContext], Relation]) -> Relation | None:
+    """A subquery as a relation that Spark adds rows to; None where it is left to the view store."""
+    if context.depth == 0:
+        context.repeated = dict(_subqueries(context, tree))
+        return None
+    if not isinstance(tree, exp.Select | exp.SetOperation) or _shares(context, tree):
+        return None
+    trial = replace(
+        context, kept=False, reads={}, depends_on={}, functions={}, subqueries=[], notices={}, warnings={}, cores={}
+    )
+    try:
+        relation = bind(trial)
+        if not _keeps(relation.node) or trial.subqueries or relation.open or relation.unmerged:
+            return None
+        static = _checked(relation)
+    except PenstockError:
+        return None
+    for name, columns in trial.reads.items():
+        context.reads.setdefault(name, set()).update(columns)
+    context.depends_on |= trial.depends_on
+    context.functions |= trial.functions
+    context.notices |= trial.notices
+    context.warnings |= trial.warnings
+    return _relation(context, relation, static)
+
+
+def _subqueries(context: PlanContext, tree: exp.Expr) -> Counter[str]:
+    """How often each subquery, or view, stands in the FROM clauses of a query."""
+    found: Counter[str] = Counter()
+    for node in tree.find_all(exp.Subquery, exp.Table):
+        if isinstance(node, exp.Subquery) and isinstance(node.parent, exp.From | exp.Join):
+            found[format_tree(node.this)] += 1
+        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            name = Name(node.name, quoted=bool(node.this.quoted))
+            if isinstance(context.catalog.find(name), ViewDefinition):
+                found[node.name] += 1
+    return found
+
+
+def _shares(context: PlanContext, tree: exp.Expr) -> bool:
+    """Whether something in a subquery stands elsewhere in the statement too: then that is what Spark runs, once."""
+    times = max(context.repeated.get(format_tree(tree), 1), 1)
+    return any(context.repeated.get(text, 0) > count * times for text, count in _subqueries(context, tree).items())
+
+
+def _keeps(node: Node) -> bool:
+    """Whether Spark only adds rows, and does more for it than to filter and compute."""
+    if node.bounded or node.mode is not Mode.APPEND:
+        return False
+    nodes = list(all_nodes(node))
+    joins = [each for each in nodes if isinstance(each, Join)]
+    if any(join.strategy == "stream" and join.state is not None and join.state.bound is None for join in joins):
+        return False  # the rows of both sides are kept anyway: the store answers that join
+    return bool(joins) or any(
+        isinstance(each, Aggregate | Deduplicate | TopN | Unnest | WindowAssign) for each in nodes
+    )
+
+
+def _checked(relation: Relation) -> frozenset[str]:
+    """The relations that the subquery joins with as a whole; an error where a job could not run it by itself."""
+    from penstock.plan.job_dimensions import static_relations
+    from penstock.plan.logical import LogicalPlan
+    from penstock.plan.refused import refuse
+
+    node = relation.node
+    output = Output(fields=node.fields, inputs=(node,), target=None, kind="materialized view")
+    plan = LogicalPlan(output, relation.tree, None)
+    refuse(plan)
+    return static_relations(plan)
+
+
+def _relation(context: PlanContext, relation: Relation, static: frozenset[str]) -> Relation:
+    visible = relation.node.visible
+    shown: list[exp.Expr] = [aliased(field_tree(entry, _INNER, relation.window), entry.name) for entry in visible]
+    tree = select(shown, subquery(relation.tree, _INNER))
+    text = spark_sql(tree)
+    fields = tuple(Field(entry.name, entry.type, nullable=entry.nullable) for entry in visible)
+    known = context.cores.get(text)
+    if known is None:
+        read = dict.fromkeys(scan.relation for scan in all_nodes(relation.node) if isinstance(scan, Scan))
+        words = f"subquery {len(context.cores) + 1} over {' and '.join(read)}"
+        node = Core(
+            fields=fields,
+            inputs=(relation.node,),
+            bounded=True,
+            relation=f"{_INNER}_{len(context.cores)}",
+            words=words,
+        )
+        known = context.cores[text] = CoreQuery(node.relation, tree, node, words, static)
+    else:
+        node = replace(known.node, inputs=())
+    items: list[exp.Expr] = [column(entry.name, known.relation) for entry in fields]
+    table = exp.Table(this=identifier(known.relation), alias=exp.TableAlias(this=identifier(known.relation)))
+    return Relation(node, select(items, table), direct=True)

@@ -1,0 +1,224 @@
+"""The stages of a finish: the subqueries of a query that the view store keeps the answer of.
+
+    SELECT category, AVG(final)
+    FROM (SELECT id, category, MAX(price) AS final FROM … GROUP BY id, category)
+    GROUP BY category
+
+No column is a key of the whole: an auction knows its category, a bid does not. But the inner query has one, the
+auction, and over its answer the outer one has another, the category. So the inner query becomes a stage of its own. A
+bid changes the row of one auction, and that touches one category. A subquery also becomes a stage where the query
+around goes by a coarser key: the store then does not aggregate all of that again for each row that comes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from penstock.plan.finish_keys import keys_of, shown_key
+from penstock.plan.finish_orders import NotFinishableError
+from penstock.plan.finish_plan import Leaf, Stage
+from penstock.plan.joins import conjuncts_of
+from penstock.plan.prune import columns_read, prune
+from penstock.plan.spark_blocks import aggregates, group_keys, outputs, relations, scans
+from penstock.plan.store_terms import UNKNOWN, quoted
+from penstock.plan.store_text import kept_query
+from penstock.plan.trees import column, identifier, own_nodes, select, subquery
+
+if TYPE_CHECKING:
+    from penstock.plan.core_rows import CoreRows
+    from penstock.types import SqlType
+
+_INNER: Final = "__stage"  # what a stage reads is called so in it: the same query under another name is the same stage
+_NOT_BY_ROWS: Final = ("distinct", "limit", "offset", "laterals", "joins")
+
+
+class Stages:
+    """Cuts a tree, which is changed in place, into stages over the rows that are kept for it."""
+
+    def __init__(self, tree: exp.Query, rows: CoreRows) -> None:
+        self.made: list[Stage] = []
+        self._types = rows.types
+        self._read = {leaf.name: (leaf.rows, leaf.columns) for leaf in rows.leaves}
+        self._kept = len(rows.kept)
+        self._places: dict[str, int] = {}  # of stages, by what they ask
+        self._cut(tree)
+        self.made.append(self._stage(tree, "the view"))
+
+    def _cut(self, query: exp.Expr) -> None:
+        """Takes what is to be a stage out of a query, from below."""
+        if isinstance(query, exp.SetOperation):
+            self._cut_sides(query)
+        if not isinstance(query, exp.Select):
+            return
+        for item in _derived(query):
+            self._cut(item.this)
+        if _by_rows(query):
+            return  # it has the keys of what it reads
+        own = keys_of(query)
+        for item in _derived(query):
+            inner = keys_of(item.this)
+            if not inner or _plain(item.this):
+                continue
+            filtered = bool(_conditions_on(query, item.alias))
+            if not own or (len(own) < len(inner) and _reduces(item.this, filtered=filtered)):
+                self._take_out(query, item)
+
+    def _cut_sides(self, query: exp.SetOperation) -> None:
+        for side in (query.this, query.expression):
+            self._cut(side)
+        if keys_of(query):
+            return
+        for place in ("this", "expression"):
+            side = query.args[place]
+            if keys_of(side) and not _plain(side):
+                names = outputs(side)
+                table = self._leaf(side, names, [], _INNER, f"a side of {query.key.upper()}")
+                if table is not None:
+                    query.set(place, select([column(name, _INNER) for name in names], table))
+
+    def _take_out(self, query: exp.Select, item: exp.Subquery) -> None:
+        """Makes a subquery a stage, together with the conditions on its rows."""
+        alias, names = item.alias, outputs(item.this)
+        conditions = _conditions_on(query, alias)
+        before, rest = query.args.get("where"), [each for each in _conjuncts(query) if each not in conditions]
+        query.set("where", _where(rest))
+        read = columns_read(query).get(alias, set())
+        needed = [name for name in names if name in read] or names[:1]
+        words = "a subquery" if alias.startswith("__") else alias
+        table = self._leaf(item.this, needed, conditions, alias, words)
+        if table is None:
+            query.set("where", before)
+        else:
+            item.replace(table)
+
+    def _leaf(
+        self, inner: exp.Expr, names: list[str], conditions: list[exp.Expr], alias: str, words: str
+    ) -> exp.Table | None:
+        """A reading of a query as a stage; None where its answer cannot be kept."""
+        assert isinstance(inner, exp.Query)
+        query = select([column(name, _INNER) for name in names], subquery(inner.copy(), _INNER))
+        query.set("where", _where(conditions))
+        for node in query.args["where"].find_all(exp.Column) if conditions else ():
+            node.set("table", identifier(_INNER))
+        prune(query)
+        try:
+            stage = self._stage(query, words)
+        except NotFinishableError:
+            return None
+        asked = self._asked(stage)
+        place = self._places.get(asked)
+        if place is None:
+            place = self._places[asked] = len(self.made)
+            self.made.append(stage)
+        name = f"__leaf_{len(self._read)}"
+        self._read[name] = (self._kept + place, tuple((each, each) for each in names))
+        self._types[name] = dict(stage.columns[: len(names)])
+        table = exp.Table(this=identifier(name), alias=exp.TableAlias(this=identifier(alias)))
+        table.meta["penstock_columns"] = tuple(names)
+        return table
+
+    def _asked(self, stage: Stage) -> str:
+        """What a stage asks, whatever its readings are called: two that ask the same are one."""
+        text = stage.text
+        for leaf in stage.leaves:
+            text = text.replace(quoted(leaf.name), repr((leaf.source, leaf.columns, leaf.key)))
+        return text
+
+    def _stage(self, query: exp.Query, words: str) -> Stage:
+        keys = keys_of(query)
+        shown = tuple(shown_key(query, key, f"__key{place}") for place, key in enumerate(keys))
+        text, columns = kept_query(query, self._types)
+        leaves: list[Leaf] = []
+        for table in scans(query):
+            source, read = self._read[table.name]
+            own = dict(read)
+            leaves.append(Leaf(table.name, source, read, tuple(own[key.leaves[table.name]] for key in keys)))
+        known = tuple((name, _known(kind)) for name, kind in columns)
+        return Stage(words, tuple(leaves), text, known, shown, _unique(query))
+
+
+def _known(kind: SqlType | None) -> SqlType:
+    if kind is None or kind == UNKNOWN:
+        raise NotFinishableError("the type of a column is not known before it runs")
+    return kind
+
+
+def _unique(tree: exp.Expr) -> tuple[str, ...] | None:
+    """The columns of an aggregate that are its whole key."""
+    if not isinstance(tree, exp.Select) or not aggregates(tree):
+        return None
+    group = tree.args.get("group")
+    entries = group.expressions if isinstance(group, exp.Group) else []
+    names: list[str] = []
+    for key in group_keys(tree):
+        shown = [item.alias_or_name for item in tree.expressions if item.unalias() == key]
+        if key not in entries or not shown:
+            return None
+        names.append(shown[0])
+    return tuple(names)
+
+
+def _derived(query: exp.Select) -> list[exp.Subquery]:
+    """The subqueries of a FROM clause."""
+    from_ = query.args.get("from_")
+    items = [from_.this] if isinstance(from_, exp.From) else []
+    items += [join.this for join in query.args.get("joins") or []]
+    return [item for item in items if isinstance(item, exp.Subquery)]
+
+
+def _by_rows(query: exp.Select) -> bool:
+    """Whether a SELECT makes a row of each row of one relation, or leaves it out."""
+    if any(query.args.get(clause) for clause in _NOT_BY_ROWS) or aggregates(query):
+        return False
+    trees = [query.args.get("where"), *query.expressions]
+    nodes = [node for tree in trees if tree is not None for node in tree.walk()]
+    return not any(isinstance(node, exp.Window | exp.Subquery | exp.Exists) for node in nodes)
+
+
+def _plain(query: exp.Expr) -> bool:
+    """Whether a query only filters and computes: its answer is no smaller, and no dearer, than what it reads."""
+    if not isinstance(query, exp.Select) or not _by_rows(query):
+        return False
+    return all(isinstance(below, exp.Table) or _plain(below) for below in relations(query).values())
+
+
+def _reduces(query: exp.Expr, *, filtered: bool) -> bool:
+    """Whether the answer of a query is smaller than what it reads: aggregated, distinct, or the first rows of each."""
+    if not isinstance(query, exp.Select):
+        return False
+    if aggregates(query) or query.args.get("distinct") is not None:
+        return True
+    if _by_rows(query):
+        filtered = filtered or query.args.get("where") is not None
+        return all(_reduces(below, filtered=filtered) for below in relations(query).values())
+    over = any(isinstance(node, exp.Window) for item in query.expressions for node in own_nodes(item))
+    return over and filtered
+
+
+def _conjuncts(query: exp.Select) -> list[exp.Expr]:
+    where = query.args.get("where")
+    return conjuncts_of(where.this) if where is not None else []
+
+
+def _conditions_on(query: exp.Select, alias: str) -> list[exp.Expr]:
+    """The parts of WHERE that speak of one relation alone, where they can be asked before the joins."""
+    sides = [join.side.upper() for join in query.args.get("joins") or []]
+    first = query.args["from_"].this.alias_or_name == alias
+    if any(sides) and not (first and all(side in ("", "LEFT") for side in sides)):
+        return []
+    found: list[exp.Expr] = []
+    for each in _conjuncts(query):
+        nodes = list(each.walk())
+        owners = {node.table for node in nodes if isinstance(node, exp.Column)}
+        if owners == {alias} and not any(isinstance(node, exp.Subquery | exp.Exists) for node in nodes):
+            found.append(each)
+    return found
+
+
+def _where(conditions: list[exp.Expr]) -> exp.Where | None:
+    made: exp.Expr | None = None
+    for each in conditions:
+        made = each.copy() if made is None else exp.And(this=made, expression=each.copy())
+    return exp.Where(this=made) if made is not None else None

@@ -1,0 +1,65 @@
+"""What the stages of a finished view read: kept rows, and the answers of other stages.
+
+Every source is a table and, while a batch is worked on, a second one beside it, `changed`: the rows that the batch
+brought into the first and those that it took out of it. A stage asks it for the keys that the batch touched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import InternalError
+from penstock.frozen import frozen
+from penstock.stores.duckdb_types import duckdb_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.plan.finish_plan import KeptRows
+
+
+@frozen
+class Source:
+    """A table that a stage reads; `columns` are the names in the plan, with those in the table."""
+
+    table: str
+    changed: str
+    columns: Mapping[str, str]
+
+
+class KeptTable:
+    """The kept rows of one relation: a batch brings rows, and going back takes them away again."""
+
+    def __init__(self, table: str, place: int, rows: KeptRows) -> None:
+        self._place = place
+        self.source = Source(table, f"x{place}", {entry.name: f"r{at}" for at, entry in enumerate(rows.columns)})
+        self._types: list[str] = []
+        for entry in rows.columns:
+            if entry.type is None:
+                raise InternalError(f"the type of {entry.name} of the rows of {rows.relation} is not known")
+            self._types.append(duckdb_type(entry.type))
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The columns to take from a batch, with the names that they get in `st`."""
+        return {name: f"s{self._place}_{own}" for name, own in self.source.columns.items()}
+
+    def create(self) -> str:
+        own = self.source.columns.values()
+        listed = "".join(f", {name} {kind}" for name, kind in zip(own, self._types, strict=True))
+        return f"CREATE TABLE {self.source.table} (batch BIGINT{listed})"
+
+    def adds(self, batch: int) -> list[str]:
+        """The rows of a batch, which stands in `st`, become kept ones."""
+        named = ", ".join(f"s{self._place}_{own} AS {own}" for own in self.source.columns.values())
+        return [
+            f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS SELECT {named} FROM st WHERE side = {self._place}",
+            f"INSERT INTO {self.source.table} SELECT {batch}, * FROM {self.source.changed}",
+        ]
+
+    def forgets(self, batch: int) -> list[str]:
+        """The rows that came after a batch are kept no longer."""
+        gone = f"DELETE FROM {self.source.table} WHERE batch > {batch} RETURNING *"
+        return [
+            f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS WITH o AS ({gone}) SELECT * EXCLUDE (batch) FROM o"
+        ]
