@@ -68,7 +68,8 @@ def check_change_log(db: penstock.Database, view: str, key: tuple[str, ...] | No
             assert change.before is not None
             assert change.row is not None
             assert [change.before[name] for name in key or ()] == [change.row[name] for name in key or ()]
-    found = Counter(_row(row, columns) for row in db.sql(f"SELECT * FROM {view}").arrow().to_pylist())
+    shown = db.sql(f"SELECT * FROM {view}").rows()
+    found = Counter(_row(dict(zip(columns, row, strict=True)), columns) for row in shown)
     assert +folded == found, f"{view} is not its change log: {found - folded} {folded - found}"
     return changes
 

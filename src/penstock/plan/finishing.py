@@ -94,6 +94,8 @@ def finished(plan: LogicalPlan) -> Finished:
     known: dict[str, Scan | Core] = {}
     for node in (plan.root, *plan.subqueries):
         known |= {found.relation: found for found in _read(node)}
+    if not known:
+        raise NotFinishableError("it reads no stream and no table")
     for found in known.values():
         _check(found)
     tree = plan.spark.copy()

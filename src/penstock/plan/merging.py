@@ -24,7 +24,7 @@ from penstock.plan.merge_plan import (
 )
 from penstock.plan.pane_plan import PANE
 from penstock.plan.store_calls import MEAN
-from penstock.plan.store_terms import quoted
+from penstock.plan.store_terms import Term, quoted
 from penstock.plan.store_text import store_expression
 from penstock.plan.trees import aggregate_text, aliased, call, column, in_parts, number, select, type_of, typed
 from penstock.types import BIGINT, DOUBLE, STRING
@@ -76,11 +76,8 @@ def merged(running: Running, fields: tuple[Field, ...], pane: Pane | None = None
     maker = _Maker(pane)
     for key in running.keys:
         maker.add_key(key)
-    columns = tuple(
-        MergeColumn(field.name, field.type, maker.expression(item, field.name))
-        for (_, item), field in zip(running.items, fields, strict=True)
-    )
-    keep = maker.expression(running.keep, "HAVING") if running.keep is not None else None
+    columns = tuple(maker.shown(item, field) for (_, item), field in zip(running.items, fields, strict=True))
+    keep = maker.expression(running.keep, "HAVING").sql if running.keep is not None else None
     if not maker.keys and not maker.partials:
         raise NotMergeableError("there is nothing to merge")
     return maker.finish(running, MergePlan(tuple(maker.keys), tuple(maker.partials), columns, keep))
@@ -104,15 +101,20 @@ class _Maker:
         self.keys.append(MergeKey(f"__k{len(self._key_trees)}", type_of(key)))
         self._key_trees.append(key)
 
-    def expression(self, tree: exp.Expr, name: str) -> str:
-        """The store's text of an expression above the aggregate."""
+    def shown(self, tree: exp.Expr, field: Field) -> MergeColumn:
+        """A column of the view. Its type is the planned one; of a value that the store computes it may know more."""
+        term = self.expression(tree, field.name)
+        return MergeColumn(field.name, field.type or term.type, term.sql)
+
+    def expression(self, tree: exp.Expr, name: str) -> Term:
+        """An expression above the aggregate, for the store."""
         replaced = self._replaced(tree)
         if isinstance(replaced, exp.Column) and not replaced.table:
-            return quoted(replaced.name)  # whatever its type is, the value stays what it is
-        text = store_expression(replaced)
-        if text is None:
+            return Term(quoted(replaced.name), None)  # whatever its type is, the value stays what it is
+        term = store_expression(replaced)
+        if term is None:
             raise NotMergeableError(f"{name} is computed in a way that only Spark knows")
-        return text
+        return term
 
     def _replaced(self, tree: exp.Expr) -> exp.Expr:
         """The tree over keys and partials."""

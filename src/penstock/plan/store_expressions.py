@@ -32,6 +32,7 @@ from penstock.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, SqlT
 
 Columns = Callable[[exp.Column], Term]
 
+_NARROW_DIGITS: Final = 18
 _COMPARED: Final = frozenset({"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL",
                               "DATE", "TIMESTAMP"})  # fmt: skip
 _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
@@ -347,7 +348,9 @@ def _decimals(left: Term, operator: str, right: Term) -> Term:
         raise DiffersError
     target = SqlType("DECIMAL", (precision, scale))
     if operator == "*":
-        one, two = as_type(left, SqlType("DECIMAL", (p1, s1))), as_type(right, SqlType("DECIMAL", (p2, s2)))
+        # DuckDB multiplies in 64 bits, whatever comes out, where both sides have no more than 18 digits.
+        wide = max(p1, _NARROW_DIGITS + 1) if precision > _NARROW_DIGITS else p1
+        one, two = as_type(left, SqlType("DECIMAL", (wide, s1))), as_type(right, SqlType("DECIMAL", (p2, s2)))
     else:
         one, two = as_type(left, target), as_type(right, target)
     return as_type(Term(f"({one.sql} {operator} {two.sql})", None), target)

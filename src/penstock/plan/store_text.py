@@ -41,10 +41,10 @@ _GROUPS: Final[dict[type[exp.Expr], str]] = {
 Columns = dict[str, "SqlType | None"]
 
 
-def store_expression(tree: exp.Expr) -> str | None:
-    """DuckDB's text of an expression over typed columns; None where it might not mean what it means in Spark."""
+def store_expression(tree: exp.Expr) -> Term | None:
+    """An expression over typed columns for DuckDB; None where it might not mean what it means in Spark."""
     try:
-        return StoreExpressions(_typed_column).term(tree).sql
+        return StoreExpressions(_typed_column).term(tree)
     except DiffersError:
         return None
 

@@ -86,7 +86,8 @@ def spark_answer(engine: Engine, plan: LogicalPlan) -> Answer:
     as_of: AsOf = {}
     views: dict[str, str] = {}
     try:
-        for name in dict.fromkeys(table.name for table in tree.find_all(exp.Table)):
+        # UNNEST in a FROM clause is a table without a name.
+        for name in dict.fromkeys(table.name for table in tree.find_all(exp.Table) if table.name):
             views[name] = f"__table_{len(views)}"
             _frame(engine, spark, plan, name, as_of).createOrReplaceTempView(views[name])
         for table in list(tree.find_all(exp.Table)):

@@ -208,6 +208,13 @@ def test_sums_have_the_type_of_the_plan() -> None:
     assert [part.type for part in found.partials] == [SqlType("DECIMAL", (20, 2)), BIGINT]
 
 
+def test_a_type_that_the_store_finds_is_that_of_the_view() -> None:
+    sql = "CREATE STREAM dm (k STRING, p DECIMAL(10, 2)); CREATE MATERIALIZED VIEW v AS "
+    merge = plan_job(planned(f"{sql} SELECT k, MAX(p) * MAX(p) AS y FROM dm GROUP BY k")).merge
+    assert merge is not None
+    assert merge.columns[1].type == SqlType("DECIMAL", (21, 4))
+
+
 def test_queries_around_the_aggregate_are_folded_in() -> None:
     """Filters and projections above a running aggregate are computed from its row, however deep they stand."""
     found = merge(
@@ -537,3 +544,9 @@ def test_a_bounded_query_is_no_job() -> None:
     plan = planned("SELECT id FROM names;")
     assert "engine" not in plan_text(plan)
     assert plan_json(plan)["job"] is None
+
+
+@pytest.mark.parametrize("query", ["SELECT 1 AS x", "VALUES (1)", "SELECT COUNT(*) AS n FROM (VALUES (1)) AS t(x)"])
+def test_a_query_that_reads_nothing_is_refused_by_name(query: str) -> None:
+    with pytest.raises(NotYetError, match="rows that are written out cannot feed a job yet"):
+        plan_job(planned(f"CREATE MATERIALIZED VIEW v AS {query}"))
