@@ -21,7 +21,7 @@ def json_lines(events: int, *, kind: str, seed: int, rate: float, out_of_order: 
 
     from penstock.connectors.nexmark_values import nexmark_batch
 
-    definition, plan = _declared(
+    definition, plan = declared(
         f"table_type = '{kind}', event_count = {events}, seed = {seed}, event_rate = {rate!r}, "
         f"out_of_order = {out_of_order!r}"
     )
@@ -33,7 +33,8 @@ def json_lines(events: int, *, kind: str, seed: int, rate: float, out_of_order: 
         yield b"\n".join([*records.to_pylist(), b""]).decode()
 
 
-def _declared(options: str) -> tuple[SourceDefinition, NexmarkPlan]:
+def declared(options: str) -> tuple[SourceDefinition, NexmarkPlan]:
+    """The stream that a statement with these options defines, and what it makes."""
     (report,) = analyze_script(f"CREATE STREAM nexmark WITH (connector = 'nexmark', {options})")
     if report.error is not None:
         raise report.error

@@ -6,15 +6,16 @@ from typing import Final
 
 import click
 
+from penstock.interfaces.cli.nexmark_verify import verify
 from penstock.interfaces.cli.options import Command, Group, debug_option
 from penstock.interfaces.cli.output import print_exactly
 
 _AT_ONCE: Final = 10_000
 
 
-@click.group(cls=Group, short_help="The events of the Nexmark benchmark.")
+@click.group(cls=Group, short_help="The Nexmark benchmark: its events, and the proof of its queries.")
 def nexmark() -> None:
-    """The events of the Nexmark benchmark: persons, auctions and bids of an online auction."""
+    """The Nexmark benchmark: persons, auctions and bids of an online auction, and 24 queries over them."""
 
 
 @click.command(cls=Command, short_help="Print events as JSON lines.")
@@ -59,4 +60,5 @@ def generate(*, events: int, kind: str, seed: int, rate: float, out_of_order: fl
         print_exactly(lines)
 
 
-nexmark.add_command(generate)
+for _command in (generate, verify):
+    nexmark.add_command(_command)

@@ -1,0 +1,3 @@
+-- The price of every bid in euros.
+CREATE MATERIALIZED VIEW q1 AS
+SELECT auction, bidder, 0.908 * price AS price, dateTime, extra FROM bid;

@@ -1,0 +1,160 @@
+"""The proof: queries run as jobs over a topic, are stopped and resumed, and their answers held against the oracle's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from penstock.errors import JobFailed, NotYetError, PenstockError
+from penstock.frozen import frozen
+from penstock.interfaces.database import Database, connect
+from penstock.interfaces.nexmark.oracle import Difference, Oracle, side_input
+from penstock.interfaces.nexmark.queries import NexmarkQuery, nexmark_query, setup_script
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.interfaces.nexmark.events import NexmarkEvents
+
+Outcome = Literal["equal", "different", "not there yet", "failed"]
+STREAM: Final = "nexmark"
+_PARTITIONS: Final = 2
+_CHUNKS: Final = 64  # one part of the events goes to one partition, the next to the other
+_PATIENT: Final = 900.0
+
+
+@frozen
+class Verdict:
+    """What became of one query. why: in words, where it is not equal."""
+
+    query: str
+    outcome: Outcome
+    rows: int = 0
+    why: str = ""
+    difference: Difference | None = None
+
+
+@frozen(kw_only=True)
+class Verification:
+    """How queries are verified.
+
+    batch_rows: the most events of a batch; None: what the engine takes by itself. resume: whether the database is closed
+    in the middle, between two batches, and opened again. at_once: how many queries run beside each other.
+    """
+
+    events: NexmarkEvents
+    directory: Path
+    batch_rows: int | None = None
+    resume: bool = True
+    at_once: int = 6
+    settings: Mapping[str, object]
+
+    def run(self, names: Sequence[str], tell: Callable[[str], None] = lambda _: None) -> Iterator[Verdict]:
+        """The verdicts, some queries at a time; `tell` hears what is being done."""
+        tell("making the events")
+        with Oracle(self.events) as oracle:
+            for first in range(0, len(names), self.at_once):
+                some = [nexmark_query(name) for name in names[first : first + self.at_once]]
+                group = _Group(self, some, self.directory / f"group-{first}", tell)
+                yield from group.verdicts(oracle)
+
+
+class _Group:
+    """Queries that run beside each other in one database."""
+
+    def __init__(
+        self, asked: Verification, queries: Sequence[NexmarkQuery], home: Path, tell: Callable[[str], None]
+    ) -> None:
+        self._asked = asked
+        self._queries = queries
+        self._home = home
+        self._shown = ", ".join(query.name for query in queries)
+        self._hears = tell
+        self._ended: dict[str, Verdict] = {}  # those that will have no answer
+        self._turn = 0
+
+    def verdicts(self, oracle: Oracle) -> Iterator[Verdict]:
+        count = self._asked.events.count
+        # Everything is read up to the half; what comes then is half read when the database is closed.
+        half, more = (count // 2, count * 3 // 4) if self._asked.resume else (count, count)
+        with self._open() as db:
+            self._start(db)
+            self._tell("reading the first half")
+            self._append(db, 0, half)
+            self._settle(db)
+            self._append(db, half, more)
+        self._tell("going on after a stop")
+        with self._open() as db:
+            self._append(db, more, count)
+            for query in self._queries:
+                if query.name in self._ended:
+                    yield self._ended[query.name]
+                    continue
+                self._tell(f"draining {query.name}")
+                yield self._verdict(db, query, oracle)
+
+    def _tell(self, text: str) -> None:
+        self._hears(f"{self._shown}: {text}")
+
+    def _open(self) -> Database:
+        return connect(self._home / "home", **self._asked.settings)
+
+    def _start(self, db: Database) -> None:
+        db.execute(setup_script())
+        if self._asked.batch_rows is not None:
+            db.execute(f"ALTER STREAM {STREAM} SET (max_rows_per_batch = {self._asked.batch_rows})")
+        db.register_dimension("side_input", side_input(), key="key")
+        for query in self._queries:
+            self._tell(f"starting {query.name}")
+            try:
+                db.execute(query.writing_to(str(self._files(query))))
+            except NotYetError as error:
+                self._ended[query.name] = Verdict(query.name, "not there yet", why=error.message)
+            except PenstockError as error:
+                self._ended[query.name] = Verdict(query.name, "failed", why=str(error))
+
+    def _append(self, db: Database, first: int, end: int) -> None:
+        for batch in self._asked.events.rows("all", first, end):
+            for part in _parts(batch, max(100, self._asked.events.count // _CHUNKS)):
+                db.append(STREAM, part, partition=self._turn % _PARTITIONS)
+                self._turn += 1
+
+    def _settle(self, db: Database) -> None:
+        while True:
+            try:
+                db.settle(_PATIENT)
+                return
+            except JobFailed as error:
+                self._ended[error.job] = Verdict(error.job, "failed", why=str(error))
+                kind = "SINK" if self._named(error.job).writes_files else "MATERIALIZED VIEW"
+                db.execute(f"DROP {kind} {error.job}")
+
+    def _verdict(self, db: Database, query: NexmarkQuery, oracle: Oracle) -> Verdict:
+        try:
+            db.drain(query.name, _PATIENT)
+            late = db.sql(f"SELECT COUNT(*) FROM penstock.late_rows WHERE job = '{query.name}'").rows()[0][0]
+            if late:
+                return Verdict(query.name, "different", why=f"{late} rows came late, and none does")
+            answer = (
+                oracle.files(self._files(query))
+                if query.writes_files
+                else db.sql(f"SELECT * FROM {query.name}").arrow()
+            )
+        except PenstockError as error:
+            return Verdict(query.name, "failed", why=str(error))
+        found = oracle.compare(query.oracle, answer)
+        if found.none:
+            return Verdict(query.name, "equal", found.rows)
+        why = found.columns or f"{found.missing} rows are missing, {found.more} are too many"
+        return Verdict(query.name, "different", found.rows, why, found)
+
+    def _files(self, query: NexmarkQuery) -> Path:
+        return self._home / "files" / query.name
+
+    def _named(self, name: str) -> NexmarkQuery:
+        return next(query for query in self._queries if query.name == name)
+
+
+def _parts(batch: pa.RecordBatch, size: int) -> Iterable[pa.RecordBatch]:
+    return (batch.slice(first, size) for first in range(0, batch.num_rows, size))
