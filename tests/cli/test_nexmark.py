@@ -31,3 +31,8 @@ def test_events_are_printed_one_a_line(capsys: pytest.CaptureFixture[str]) -> No
 def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["nexmark", "generate", "--events", "0"]) == 2
     assert "--events" in capsys.readouterr().err
+
+
+def test_verify_takes_known_queries_only(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["nexmark", "verify", "--query", "q24"]) == 2
+    assert "q23" in capsys.readouterr().err

@@ -7,8 +7,9 @@
 Spark counts the windows and adds their rows when they close; only what is made of them changes. So a subquery whose
 rows are only ever added, and which keeps something of its own in Spark (a window that closes, a join within a bound,
 the first row of each key) or joins a dimension, becomes a core: its rows are kept, as those of a stream are, and what
-stands above it is answered by the view store. The outermost such subquery is taken, but for one that stands in the
-statement twice: that is run once.
+stands above it is answered by the view store. So does one that filters or computes the rows of a stream, such as a view
+of the bids among all events: Spark does that, and the store keeps what is left. The outermost such subquery is taken,
+but for one that stands in the statement twice: that is run once.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from penstock.plan.nodes import (
     Aggregate,
     Core,
     Deduplicate,
+    Filter,
     Join,
     Node,
     Output,
+    Project,
     Scan,
     TopN,
     Unnest,
@@ -53,6 +56,7 @@ def append_core(context: PlanContext, tree: exp.Expr, bind: Callable[[PlanContex
     if context.depth == 0:
         context.repeated = dict(_subqueries(context, tree))
         return None
+    name, context.view = context.view, ""
     if not isinstance(tree, exp.Select | exp.SetOperation) or _shares(context, tree):
         return None
     trial = replace(
@@ -60,18 +64,18 @@ def append_core(context: PlanContext, tree: exp.Expr, bind: Callable[[PlanContex
     )
     try:
         relation = bind(trial)
-        if not _keeps(relation.node) or trial.subqueries or relation.open or relation.unmerged:
+        if not (_keeps(relation.node) or _prepares(relation)) or trial.subqueries or relation.open or relation.unmerged:
             return None
         static = _checked(relation)
     except PenstockError:
         return None
-    for name, columns in trial.reads.items():
-        context.reads.setdefault(name, set()).update(columns)
+    for read, columns in trial.reads.items():
+        context.reads.setdefault(read, set()).update(columns)
     context.depends_on |= trial.depends_on
     context.functions |= trial.functions
     context.notices |= trial.notices
     context.warnings |= trial.warnings
-    return _relation(context, relation, static)
+    return _relation(context, relation, static, name)
 
 
 def _subqueries(context: PlanContext, tree: exp.Expr) -> Counter[str]:
@@ -108,6 +112,19 @@ def _keeps(node: Node) -> bool:
     )
 
 
+def _prepares(relation: Relation) -> bool:
+    """Whether the rows of one stream are filtered or computed, and nothing else."""
+    nodes = list(all_nodes(relation.node))
+    if not isinstance(nodes[-1], Scan) or nodes[-1].bounded or nodes[-1].mode is not Mode.APPEND:
+        return False
+    if not isinstance(relation.tree, exp.Select) or not all(
+        isinstance(each, Filter | Project | Scan) for each in nodes
+    ):
+        return False
+    computes = any(not isinstance(item.unalias(), exp.Column) for item in relation.tree.expressions)
+    return computes or any(isinstance(each, Filter) for each in nodes)
+
+
 def _checked(relation: Relation) -> frozenset[str]:
     """The relations that the subquery joins with as a whole; an error where a job could not run it by itself."""
     from penstock.plan.job_dimensions import static_relations
@@ -121,7 +138,7 @@ def _checked(relation: Relation) -> frozenset[str]:
     return static_relations(plan)
 
 
-def _relation(context: PlanContext, relation: Relation, static: frozenset[str]) -> Relation:
+def _relation(context: PlanContext, relation: Relation, static: frozenset[str], name: str) -> Relation:
     visible = relation.node.visible
     shown: list[exp.Expr] = [aliased(field_tree(entry, _INNER, relation.window), entry.name) for entry in visible]
     tree = select(shown, subquery(relation.tree, _INNER))
@@ -130,7 +147,7 @@ def _relation(context: PlanContext, relation: Relation, static: frozenset[str]) 
     known = context.cores.get(text)
     if known is None:
         read = dict.fromkeys(scan.relation for scan in all_nodes(relation.node) if isinstance(scan, Scan))
-        words = f"subquery {len(context.cores) + 1} over {' and '.join(read)}"
+        words = f"view {name}" if name else f"subquery {len(context.cores) + 1} over {' and '.join(read)}"
         node = Core(
             fields=fields,
             inputs=(relation.node,),

@@ -97,6 +97,7 @@ class PlanContext:
     cores: dict[str, CoreQuery] = field(default_factory=dict)  # see append_cores; by their text
     repeated: dict[str, int] = field(default_factory=dict)  # how often each subquery stands in the statement
     views: int = 0  # put in place so far
+    view: str = ""  # the name of the view whose query is bound next
     depth: int = 0  # 0: the outermost SELECT, whose emission the statement says
 
     def notice(self, text: str) -> None:

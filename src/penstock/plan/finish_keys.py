@@ -125,8 +125,16 @@ def _joined(query: exp.Select) -> list[Key]:
         alias = join.this.alias_or_name
         if alias not in below or not isinstance(join.this, exp.Table | exp.Subquery):
             return []
-        found = _by_equality(found, _of_relation(alias, below[alias]), join)
+        found = _by_equality(found, _of_relation(alias, below[alias]), join, _where_of(query))
     return found
+
+
+def _where_of(query: exp.Select) -> list[exp.Expr]:
+    """The conditions of WHERE that may stand for those of inner joins: `FROM a, b WHERE a.k = b.k`."""
+    where = query.args.get("where")
+    if where is None or any(join.side.upper() not in ("", "LEFT") for join in query.args.get("joins") or []):
+        return []
+    return conjuncts_of(where.this)
 
 
 def _of_relation(alias: str, below: exp.Table | exp.Query) -> list[Key]:
@@ -144,15 +152,14 @@ def _of_relation(alias: str, below: exp.Table | exp.Query) -> list[Key]:
     return found
 
 
-def _by_equality(left: list[Key], right: list[Key], join: exp.Join) -> list[Key]:
+def _by_equality(left: list[Key], right: list[Key], join: exp.Join, where: list[exp.Expr]) -> list[Key]:
     on = join.args.get("on")
     kind = (join.side or join.kind or "inner").lower()
     if join.kind.lower() in ("semi", "anti"):
         kind = "semi"
+    conditions = [*(conjuncts_of(on) if on is not None else []), *(where if kind in ("inner", "cross") else [])]
     equalities = [
-        (_place(conjunct.this), _place(conjunct.expression))
-        for conjunct in (conjuncts_of(on) if on is not None else [])
-        if isinstance(conjunct, exp.EQ)
+        (_place(conjunct.this), _place(conjunct.expression)) for conjunct in conditions if isinstance(conjunct, exp.EQ)
     ]
     found = [
         _both(key, other, (first, second), kind)

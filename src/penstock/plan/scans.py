@@ -143,7 +143,9 @@ def _view(context: PlanContext, definition: ViewDefinition, span: Span | None) -
     around = (context.emit, context.emit_depth)
     context.depth += 1
     context.emit, context.emit_depth = definition.query.emit, context.depth
+    context.view = definition.name.text
     relation = context.bind_query(context, apply_rules(definition.query.tree), None, None)
+    context.view = ""
     context.depth -= 1
     context.emit, context.emit_depth = around
     names = [entry.name for entry in definition.columns]

@@ -1,7 +1,7 @@
 """The 24 queries as files: for each the statement in our SQL, and what it means in DuckDB's.
 
-They stand in the package, so that `penstock nexmark verify` has them wherever it is installed; `benchmarks/nexmark` is a
-link to them.
+They stand in the package, so that `penstock nexmark verify` has them wherever it is installed; `benchmarks/nexmark` is
+a link to them.
 """
 
 from __future__ import annotations

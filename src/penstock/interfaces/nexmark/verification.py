@@ -39,8 +39,8 @@ class Verdict:
 class Verification:
     """How queries are verified.
 
-    batch_rows: the most events of a batch; None: what the engine takes by itself. resume: whether the database is closed
-    in the middle, between two batches, and opened again. at_once: how many queries run beside each other.
+    batch_rows: the most events of a batch; None: what the engine takes by itself. resume: whether the database is
+    closed in the middle, between two batches, and opened again. at_once: how many queries run beside each other.
     """
 
     events: NexmarkEvents

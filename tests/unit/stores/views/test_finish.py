@@ -143,6 +143,17 @@ SHAPES: dict[str, tuple[str, bool]] = {
         ),
         True,
     ),
+    "inner join by WHERE": (
+        "SELECT l.k, COUNT(DISTINCT r.w) AS n FROM l, r LEFT JOIN u ON r.k = u.k WHERE l.k = r.k AND l.v >= r.w GROUP BY l.k",
+        True,
+    ),
+    "two parts of a stream": (
+        (
+            "SELECT a.k, a.w, b.id FROM (SELECT k, v + v AS w FROM l WHERE id % 2 = 0) AS a "
+            "LEFT JOIN (SELECT k, id FROM l WHERE v > 1) AS b ON a.k = b.k"
+        ),
+        True,
+    ),
     "three streams": (
         "SELECT l.id, r.id AS other, u.x FROM l LEFT JOIN r ON l.k = r.k LEFT JOIN u ON l.k = u.k AND u.x > 0",
         True,
