@@ -11,6 +11,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from penstock.catalog.change_keys import with_change_key, with_version
 from penstock.catalog.column_options import check_column_options, check_partitions
 from penstock.catalog.columns import define_columns, find_column, option_span, unknown_column
 from penstock.catalog.define_function import define_function
@@ -94,6 +95,7 @@ def define_source(statement: CreateRelation, surroundings: Surroundings = _NONE)
             "PARTITIONED BY", statement.partitioned_by or _listed(options, "partition_by", statement.with_span), columns
         ),
     )
+    options = with_change_key(options, shared.primary_key, columns)
     text = canonical_text(statement)
     if sink:
         _refuse_watermark(statement)
@@ -111,6 +113,7 @@ def define_source(statement: CreateRelation, surroundings: Surroundings = _NONE)
             text=text,
         )
     _check_upsert(statement, options)
+    options = with_version(options, columns, statement.with_span)
     return SourceDefinition(
         name=statement.name,
         kind=_KINDS[statement.kind],
@@ -173,11 +176,12 @@ def define_sink(
     # Without declared columns the clauses name columns of the query, which the planner knows.
     key = statement.primary_key or _listed(options, "primary_key", statement.with_span)
     parts = _listed(options, "partition_by", statement.with_span)
+    primary_key = _key(key, columns) if columns else tuple(name.text for name in key)
     return SinkDefinition(
         name=statement.name,
         columns=columns,
-        options=options,
-        primary_key=_key(key, columns) if columns else tuple(name.text for name in key),
+        options=with_change_key(options, primary_key, columns),
+        primary_key=primary_key,
         partitioned_by=_named("PARTITIONED BY", parts, columns) if columns else tuple(name.text for name in parts),
         query=statement.query,
         into=statement.into,
@@ -217,7 +221,7 @@ def as_sink(definition: Relation, name: Name) -> SinkDefinition:
     return SinkDefinition(
         name=definition.name,
         columns=written,
-        options=_written(definition.options),
+        options=with_change_key(_written(definition.options), definition.primary_key, written),
         primary_key=definition.primary_key,
         partitioned_by=definition.partitioned_by,
         created_as=definition.kind,
@@ -230,7 +234,8 @@ def as_sink(definition: Relation, name: Name) -> SinkDefinition:
 
 def _written(options: ResolvedOptions) -> ResolvedOptions:
     """The options of a table that is read and written, for the writing side."""
-    if "changes" in options.given:
+    envelopes = options.format == "debezium-json" and options.changes == "append"
+    if "changes" in options.given or envelopes:
         changes = options.changes
     else:
         format_ = format_named(options.format) if options.format else None

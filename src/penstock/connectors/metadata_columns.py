@@ -25,6 +25,10 @@ _HIDDEN: Final = {
 }
 # What a broker tells with each row, and what is the same for all rows of a topic of ours.
 _BROKER: Final = {"topic": "__topic", "timestamp-type": "__timestamp_type"}
+# The header of a record that says what becomes of its row, and the one word that counts.
+OPERATION: Final = "_op"
+DELETE: Final = "delete"
+_ENVELOPES: Final = "debezium-json"
 ALWAYS: Final = ("__partition", "__offset")
 # What the raw format shows of a record besides its value.
 _RAW: Final = ("__timestamp", "__key")
@@ -37,12 +41,33 @@ def hidden_columns(definition: SourceDefinition) -> tuple[str, ...]:
         needed.add("__headers")
     if definition.options.format == "raw":
         needed |= set(_RAW)
+    if marks_deletions(definition):
+        needed.add("__headers")
     if _outside(definition) and definition.options.values.get("key.fields") is not None:
         needed.add("__key")
     if _outside(definition):
         needed |= {_BROKER[column.metadata] for column in definition.columns if column.metadata in _BROKER}
     known = (*_HIDDEN.values(), *_BROKER.values())
     return (*ALWAYS, *(name for name in dict.fromkeys(known) if name in needed and name not in ALWAYS))
+
+
+def marks_deletions(definition: SourceDefinition | SinkDefinition) -> bool:
+    """Whether a record of the relation can say in a header that its row is deleted: topics of ours, which need no key
+    beside the value, and keep typed rows that cannot be NULL as a whole."""
+    options = definition.options
+    return options.connector in ("topic", "memory") and options.changes != "append" and options.format != _ENVELOPES
+
+
+def deleted(frame: DataFrame, definition: SourceDefinition) -> Column:
+    """Whether a row deletes the one with its key: it has no value, or its header says so."""
+    from pyspark.sql import functions as f
+
+    found = f.col("__value").isNull() if "__value" in frame.columns else f.lit(False)
+    if marks_deletions(definition) and "__headers" in frame.columns:
+        word = f.lit(DELETE.encode())
+        marked = f.exists(f.col("__headers"), lambda header: (header["key"] == OPERATION) & (header["value"] == word))
+        found = found | f.coalesce(marked, f.lit(False))
+    return found
 
 
 def _outside(definition: SourceDefinition) -> bool:

@@ -8,7 +8,7 @@ from penstock.errors import NotYetError
 from penstock.formats.avro_confluent import decode_confluent
 from penstock.formats.avro_records import decode_avro
 from penstock.formats.csv_records import decode_csv
-from penstock.formats.debezium_records import decode_debezium
+from penstock.formats.debezium_records import decode_changes, decode_debezium
 from penstock.formats.json_records import decode_json
 from penstock.formats.keys import key_columns, key_format, key_options, key_relation, value_relation
 from penstock.formats.outside import Outside
@@ -16,6 +16,7 @@ from penstock.formats.protobuf_records import decode_protobuf
 from penstock.formats.raw_records import decode_raw
 from penstock.formats.registry import uses_registry
 from penstock.formats.texts import first_error, misfit, value_of
+from penstock.plan.changed_rows import DELETED
 from penstock.types import BINARY, STRING
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def decode(
     A record is looked at only as far as the wanted columns go. Of a stream, `__error` says only that a record is bad:
     the reasons would cost every good record time, and a batch over the same range tells them.
     `sample` is a record to guess from how the others are read fastest.
+    A record of upserts without a value deletes the row of its key, which is all that is read of it. Of Debezium's
+    records read as rows, `__deleted` says as much.
     """
     from pyspark.sql import functions as f
 
@@ -54,6 +57,8 @@ def decode(
         decoded = _with_key(frame, definition, columns, keyed, reach)
     else:
         decoded = _decoded(frame, value_relation(definition), columns, reach, sample)
+        if definition.mode == "upsert":
+            decoded = decoded.withColumn(_ERROR, f.when(f.col(_VALUE).isNotNull(), f.col(_ERROR)))
     if definition.options.values.get("bad_data") == "null" and not _waits_for_schemas(definition):
         return decoded.withColumn(_ERROR, f.lit(None).cast("string"))
     return decoded
@@ -91,8 +96,12 @@ def _with_key(
         name: f.coalesce(f.col(_quoted(name)), f.col(spare[name])) if name in inside else f.col(spare[name])
         for name in names
     }
-    frame = frame.withColumns(both).withColumn(_ERROR, f.coalesce(f.col(_ERROR), f.col(_KEY_ERROR)))
-    return frame.select(*before, *[_quoted(name) for name in columns], _ERROR)
+    error = f.coalesce(f.col(_ERROR), f.col(_KEY_ERROR))
+    if definition.mode == "upsert":
+        error = f.when(f.col(_VALUE).isNull(), f.col(_KEY_ERROR)).otherwise(error)
+    frame = frame.withColumns(both).withColumn(_ERROR, error)
+    more = [DELETED] if DELETED in frame.columns else []
+    return frame.select(*before, *[_quoted(name) for name in columns], *more, _ERROR)
 
 
 def _of_text(text: Column, type_: SqlType) -> Column:
@@ -114,6 +123,8 @@ def _decoded(
     if format_name == "json":
         return decode_json(frame, definition, wanted, sample=sample)
     if format_name == "debezium-json":
+        if definition.mode != "append":
+            return decode_changes(frame, definition, wanted)
         return decode_debezium(frame, definition, wanted)
     if format_name == "protobuf":
         return decode_protobuf(frame, definition, wanted, outside)

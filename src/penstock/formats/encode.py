@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import NotYetError, RuntimeFailure
 from penstock.formats.avro_bytes import avro_rows
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _Piece = Callable[[Any], str]
+_ENVELOPES: Final = "debezium-json"
+_LETTERS: Final = {"insert": b"c", "update": b"u", "delete": b"d"}
 
 
 def encode_rows(
@@ -44,13 +46,30 @@ def encode_rows(
     elif format_name in ("avro", "avro-confluent"):
         schema, front = sink_writing(table.schema, format_name, options, outside or Outside())
         records = [front + record for record in avro_rows(table, schema, "the sink")]
+    elif format_name == _ENVELOPES:
+        records = encode_envelopes(["insert"] * table.num_rows, table, table, options)
     else:
         raise NotYetError(
             "QUERY_NOT_YET",
             f"records in format {format_name} are not written yet",
-            hint="use json, csv, avro, protobuf or raw",
+            hint="use json, csv, avro, protobuf, debezium-json or raw",
         )
     return pa.array(list(records), pa.binary())
+
+
+def encode_envelopes(
+    operations: Sequence[str], before: pa.Table, after: pa.Table, options: Mapping[str, object]
+) -> list[bytes]:
+    """Changes as Debezium writes them: of an insert there is no row before, of a delete none after."""
+    own = {f"json{key.removeprefix(_ENVELOPES)}": value for key, value in options.items() if key.startswith(_ENVELOPES)}
+    made = [
+        b'{"before":%b,"after":%b,"op":"%b"}'
+        % (b"null" if operation == "insert" else old, b"null" if operation == "delete" else new, _LETTERS[operation])
+        for operation, old, new in zip(operations, _json(before, own), _json(after, own), strict=True)
+    ]
+    if options.get(f"{_ENVELOPES}.schema_include") is True:
+        return [b'{"schema":null,"payload":%b}' % record for record in made]
+    return made
 
 
 def _json(table: pa.Table, options: Mapping[str, object]) -> Iterable[bytes]:

@@ -39,6 +39,8 @@ def encode_frame(
     written = frame if columns is None else frame.select(*[_quoted(name) for name in columns])
     if format_name == "json":
         record = _json(written, options)
+    elif format_name == "debezium-json":
+        record = _envelope(written, options)
     elif format_name == "csv":
         record = _csv(written, options)
     elif format_name == "raw":
@@ -55,7 +57,7 @@ def encode_frame(
         raise NotYetError(
             "QUERY_NOT_YET",
             f"records in format {format_name} are not written yet",
-            hint="use json, csv, avro, protobuf or raw",
+            hint="use json, csv, avro, protobuf, debezium-json or raw",
         )
     return frame.withColumn(_RECORD, f.coalesce(record, f.lit("")).cast("binary"))
 
@@ -77,6 +79,18 @@ def _json(frame: DataFrame, options: Mapping[str, object]) -> Column:
             "ignoreNullFields": str(without_nulls).lower(),
         },
     )
+
+
+def _envelope(frame: DataFrame, options: Mapping[str, object]) -> Column:
+    """Rows that are only added, as Debezium writes them."""
+    from pyspark.sql import functions as f
+
+    family = "debezium-json"
+    own = {f"json{key.removeprefix(family)}": value for key, value in options.items() if key.startswith(family)}
+    record = f.concat(f.lit('{"before":null,"after":'), _json(frame, own), f.lit(',"op":"c"}'))
+    if options.get(f"{family}.schema_include") is True:
+        record = f.concat(f.lit('{"schema":null,"payload":'), record, f.lit("}"))
+    return record
 
 
 def _milliseconds(value: Column, type_: DataType) -> Column:

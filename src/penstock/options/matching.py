@@ -8,7 +8,17 @@ from typing import Final
 from penstock.frozen import frozen
 from penstock.options.keys import nearest, normalise
 from penstock.options.schema import Alias, ConnectorSpec, FormatSpec, OptionFamily, OptionSpec, Passthrough
-from penstock.options.schemas.common import BAD_DATA, CHANGES, CONNECTOR, FORMAT, IGNORE_ERRORS, JOB, JOB_NAME, TYPE
+from penstock.options.schemas.common import (
+    BAD_DATA,
+    CHANGES,
+    CONNECTOR,
+    FORMAT,
+    IGNORE_ERRORS,
+    JOB,
+    JOB_NAME,
+    TYPE,
+    VERSION,
+)
 
 # How much a key must be like a known one to be suggested, and to be taken for it and not for another system's.
 ALIKE: Final = 0.8
@@ -128,6 +138,8 @@ def key_table(
         table.add(FORMAT)
     if connector.formats or "sink" in connector.roles:
         table.add(CHANGES)
+    if connector.formats and "source" in connector.roles:
+        table.add(VERSION)
     for spec in (*JOB, JOB_NAME) if job else ():
         table.add(spec)
     if value is not None:

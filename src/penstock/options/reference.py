@@ -10,7 +10,7 @@ from penstock.options.jobs import INSERT_OPTIONS, VIEW_OPTIONS
 from penstock.options.registry import known_connectors, known_formats
 from penstock.options.resolved import show
 from penstock.options.schema import ConnectorSpec, FormatSpec, OptionFamily, OptionSpec, Passthrough, Role
-from penstock.options.schemas.common import CHANGES, CONNECTOR, FORMAT, TYPE
+from penstock.options.schemas.common import CHANGES, CONNECTOR, FORMAT, TYPE, VERSION
 from penstock.options.schemas.elsewhere import NOT_YET_CONNECTORS, NOT_YET_FORMATS, NOT_YET_OPTIONS
 from penstock.options.settings import OWN_SETTINGS
 
@@ -50,7 +50,7 @@ def connector_reference(spec: ConnectorSpec) -> str:
 def _lines() -> Iterator[str]:
     yield _INTRODUCTION
     yield "## Every connector\n"
-    yield from _table((CONNECTOR, TYPE, FORMAT, CHANGES))
+    yield from _table((CONNECTOR, TYPE, FORMAT, CHANGES, VERSION))
     for connector in known_connectors():
         yield from _connector(connector)
     for spec in known_formats():

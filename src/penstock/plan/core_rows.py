@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.plan.finish_plan import KeptColumn, KeptRows
+from penstock.plan.finish_plan import KeptColumn, KeptRows, RowChanges
 from penstock.plan.joins import conjuncts_of
+from penstock.plan.nodes import Scan
 from penstock.plan.prune import columns_read
+from penstock.plan.relation import Mode
 from penstock.plan.spark_blocks import aggregates, relations, scans
 from penstock.plan.store_terms import UNKNOWN, kept
 from penstock.plan.store_text import writable
@@ -18,7 +20,7 @@ from penstock.plan.trees import aggregate_text, column, identifier, type_of, typ
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.plan.nodes import Core, Scan
+    from penstock.plan.nodes import Core
     from penstock.types import SqlType
 
 _SCALAR = (exp.Anonymous, exp.Binary, exp.Unary, exp.Case, exp.Cast, exp.If, exp.Between, exp.In, exp.Func, exp.Dot)
@@ -78,9 +80,21 @@ class CoreRows:
                 relation,
                 tuple(KeptColumn(name, type_of(value)) for name, value in self._values[place].items()),
                 tuple(_words(value) for value in self._values[place].values()),
+                self._changes(place),
             )
             for place, relation in enumerate(self._relations)
         )
+
+    @property
+    def row_keys(self) -> dict[str, tuple[str, ...] | None]:
+        """Of each leaf, the columns that tell its rows apart: None where nothing does, or the query reads not all."""
+        found: dict[str, tuple[str, ...] | None] = {}
+        for leaf in self.leaves:
+            changes = self._changes(leaf.rows)
+            names = {kept_name: name for name, kept_name in leaf.given.items()}
+            read = changes is not None and set(changes.key) <= set(names)
+            found[leaf.name] = tuple(names[key] for key in changes.key) if changes is not None and read else None
+        return found
 
     def value(self, name: str) -> exp.Expr:
         """What a kept column holds, as Spark computes it."""
@@ -103,9 +117,30 @@ class CoreRows:
         leaf = LeafRows(f"__leaf_{len(self.leaves)}", relation, self._relations.index(relation), {})
         self.leaves.append(leaf)
         self._leaf_of[id(table)] = leaf
+        self._keep_keys(leaf)
         if not table.alias:
             table.set("alias", exp.TableAlias(this=identifier(relation)))
         table.set("this", identifier(leaf.name))
+
+    def _changes(self, place: int) -> RowChanges | None:
+        """How the rows of a relation replace each other; None: they are only added."""
+        scan = self._known[self._relations[place]]
+        if not isinstance(scan, Scan) or scan.changes is Mode.APPEND:
+            return None
+        names = {value.name: name for name, value in self._values[place].items() if isinstance(value, exp.Column)}
+        version = names[scan.version] if scan.version is not None else None
+        key = tuple(names[name] for name in scan.key or ())
+        return RowChanges(key, version, f"__r{place}_gone", f"__r{place}_partition", f"__r{place}_offset")
+
+    def _keep_keys(self, leaf: LeafRows) -> None:
+        """Of rows that replace each other, what they do it by is kept whether the query reads it or not."""
+        scan = self._known[leaf.relation]
+        if not isinstance(scan, Scan) or scan.changes is Mode.APPEND:
+            return
+        wanted = {*(scan.key or ()), scan.version}
+        for entry in scan.fields:
+            if entry.name in wanted:
+                self._kept_name(leaf, typed(column(entry.name, leaf.relation), entry.type))
 
     def _take(self, block: exp.Select, uses: Mapping[str, int]) -> None:
         """Moves of a SELECT into the core what belongs there, and notes the columns that the rest of it reads."""
@@ -188,14 +223,18 @@ class CoreRows:
 
     def _keep(self, leaf: LeafRows, name: str | None, value: exp.Expr) -> str:
         """The name of a value in the finish; its kept column is shared by all readings of the relation."""
+        found = self._kept_name(leaf, value)
+        shown = name or f"__value{found.rsplit('_', 1)[1]}"
+        leaf.given[shown] = found
+        return shown
+
+    def _kept_name(self, leaf: LeafRows, value: exp.Expr) -> str:
         values = self._values[leaf.rows]
         found = next((kept_name for kept_name, other in values.items() if other == value), None)
         if found is None:
             found = f"__r{leaf.rows}_{len(values)}"
             values[found] = value
-        shown = name or f"__value{found.rsplit('_', 1)[1]}"
-        leaf.given[shown] = found
-        return shown
+        return found
 
     def _type(self, leaf: LeafRows, name: str) -> SqlType | None:
         return kept(type_of(self._values[leaf.rows][leaf.given[name]])) or UNKNOWN

@@ -40,6 +40,11 @@ _PLACES: Final = {
     "rows": "the rows that are aggregated",
 }
 
+_WHOLE: Final = {
+    "replaced by": "the keys by which rows replace each other",
+    "answers": "what the view store answers over the rows that it keeps",
+}
+
 
 @frozen
 class StateDescription:
@@ -91,8 +96,9 @@ def describe_difference(old: str, new: str) -> str:
     for part, words in (("joins", "the joins"), ("distinct", "the distinct rows")):
         if before.get(part) != after.get(part):
             return f"{words} were {_listed(before.get(part))} and are now {_listed(after.get(part))}"
-    if before.get("answers") != after.get("answers"):
-        return "what the view store answers over the rows that it keeps"
+    for part, words in _WHOLE.items():
+        if before.get(part) != after.get(part):
+            return words
     one, two = before.get("aggregates", []), after.get("aggregates", [])
     if len(one) != len(two):
         return f"it had {len(one)} aggregates and now has {len(two)}"

@@ -33,12 +33,52 @@ class KeptColumn:
 
 
 @frozen
+class RowChanges:
+    """How the rows of a relation replace each other: `key` and `version` are kept columns.
+
+    A batch has further columns for such rows: whether the row is gone, and its place, by which later ones are told from
+    earlier ones. Without a version the last row of a key counts. With one the row of the highest version does, whenever
+    it came, and deleted keys are remembered, so that an older row does not bring them back.
+    """
+
+    key: tuple[str, ...]
+    version: str | None
+    gone: str
+    partition: str
+    offset: str
+
+
+@frozen
 class KeptRows:
-    """The rows of one relation that the store keeps. `shown` are their columns in the user's words, for EXPLAIN."""
+    """The rows of one relation that the store keeps. `shown` are their columns in the user's words, for EXPLAIN.
+
+    Rows are only added, unless `changes` says how they replace each other.
+    """
 
     relation: str
     columns: tuple[KeptColumn, ...]
     shown: tuple[str, ...]
+    changes: RowChanges | None = None
+
+    @property
+    def changed_by(self) -> tuple[str, ...]:
+        """The columns by which rows replace each other, then the version, in the user's words; none: they do not."""
+        if self.changes is None:
+            return ()
+        names = {entry.name: shown for entry, shown in zip(self.columns, self.shown, strict=True)}
+        found = [names[name] for name in self.changes.key]
+        if self.changes.version is not None:
+            found.append(f"version {names[self.changes.version]}")
+        return tuple(found)
+
+    @property
+    def words(self) -> str:
+        """What is kept, for EXPLAIN."""
+        listed = f"{self.relation} ({', '.join(self.shown)})"
+        if self.changes is None:
+            return f"every row of {listed}"
+        more = ", deleted keys included" if self.changes.version is not None else ""
+        return f"the latest row by ({', '.join(self.changed_by)}) of {listed}{more}"
 
 
 @frozen

@@ -19,9 +19,10 @@ from sqlglot import exp
 from penstock.plan.finish_keys import keys_of, shown_key
 from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.finish_plan import Leaf, Stage
+from penstock.plan.finish_unique import unique_columns
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.prune import columns_read, prune
-from penstock.plan.spark_blocks import aggregates, group_keys, outputs, relations, scans
+from penstock.plan.spark_blocks import aggregates, outputs, relations, scans
 from penstock.plan.store_terms import UNKNOWN, quoted
 from penstock.plan.store_text import kept_query
 from penstock.plan.trees import column, identifier, own_nodes, select, subquery
@@ -41,6 +42,7 @@ class Stages:
         self.made: list[Stage] = []
         self._types = rows.types
         self._read = {leaf.name: (leaf.rows, leaf.columns) for leaf in rows.leaves}
+        self._row_keys = rows.row_keys
         self._kept = len(rows.kept)
         self._places: dict[str, int] = {}  # of stages, by what they ask
         self._cut(tree)
@@ -115,6 +117,8 @@ class Stages:
         name = f"__leaf_{len(self._read)}"
         self._read[name] = (self._kept + place, tuple((each, each) for each in names))
         self._types[name] = dict(stage.columns[: len(names)])
+        apart = stage.unique is not None and set(stage.unique) <= set(names)
+        self._row_keys[name] = stage.unique if apart else None
         table = exp.Table(this=identifier(name), alias=exp.TableAlias(this=identifier(alias)))
         table.meta["penstock_columns"] = tuple(names)
         return table
@@ -127,6 +131,7 @@ class Stages:
         return text
 
     def _stage(self, query: exp.Query, words: str) -> Stage:
+        names = outputs(query)
         keys = keys_of(query)
         shown = tuple(shown_key(query, key, f"__key{place}") for place, key in enumerate(keys))
         text, columns = kept_query(query, self._types)
@@ -136,28 +141,13 @@ class Stages:
             own = dict(read)
             leaves.append(Leaf(table.name, source, read, tuple(own[key.leaves[table.name]] for key in keys)))
         known = tuple((name, _known(kind)) for name, kind in columns)
-        return Stage(words, tuple(leaves), text, known, shown, _unique(query))
+        return Stage(words, tuple(leaves), text, known, shown, unique_columns(query, self._row_keys, names))
 
 
 def _known(kind: SqlType | None) -> SqlType:
     if kind is None or kind == UNKNOWN:
         raise NotFinishableError("the type of a column is not known before it runs")
     return kind
-
-
-def _unique(tree: exp.Expr) -> tuple[str, ...] | None:
-    """The columns of an aggregate that are its whole key."""
-    if not isinstance(tree, exp.Select) or not aggregates(tree):
-        return None
-    group = tree.args.get("group")
-    entries = group.expressions if isinstance(group, exp.Group) else []
-    names: list[str] = []
-    for key in group_keys(tree):
-        shown = [item.alias_or_name for item in tree.expressions if item.unalias() == key]
-        if key not in entries or not shown:
-            return None
-        names.append(shown[0])
-    return tuple(names)
 
 
 def _derived(query: exp.Select) -> list[exp.Subquery]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.frozen import frozen
+from penstock.plan.changed_rows import change_items, only_present
 from penstock.plan.core_rows import CoreRows
 from penstock.plan.finish_orders import NotFinishableError, settle_orders
 from penstock.plan.finish_plan import SIDE, FinishPlan
@@ -55,7 +56,11 @@ class Finished:
     @property
     def how(self) -> str:
         """In words, who does what, for EXPLAIN."""
-        rows = " and ".join(f"{kept.relation} ({', '.join(kept.shown)})" for kept in self.plan.rows)
+        rows = " and ".join(
+            f"{kept.relation} ({', '.join(kept.shown)})"
+            + (f", the latest by ({', '.join(kept.changed_by)})," if kept.changes is not None else "")
+            for kept in self.plan.rows
+        )
         what = f"Spark reads and filters each batch, the view store keeps the rows of {rows} and answers the query"
         view = self.plan.view
         if len(self.plan.stages) > 1:
@@ -119,7 +124,9 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     unique = made.plan.unique
     mode = Mode.RETRACT if unique is None else Mode.UPSERT
     bounded = all(scan.kind == "table" for scan in (*plan.scans(), *plan.subquery_nodes()) if isinstance(scan, Scan))
-    rows = [f"every row of {kept_rows.relation} ({', '.join(kept_rows.shown)})" for kept_rows in made.plan.rows]
+    rows = [kept_rows.words for kept_rows in made.plan.rows]
+    grows = [kept_rows.words for kept_rows in made.plan.rows if kept_rows.changes is None]
+    bound = "its input ends" if bounded else None if grows else "as many rows as there are keys"
     answers = [f"the answer of {stage.words}" for stage in made.plan.stages[:-1]]
     below = plan.root.inputs[0]
     finish = Finish(
@@ -128,11 +135,11 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
         mode=mode,
         key=unique,
         bounded=bounded,
-        state=State(" and ".join([*rows, *answers]), "its input ends" if bounded else None),
+        state=State(" and ".join([*rows, *answers]), bound),
         answers=_answers(made.plan),
     )
     root = replace(plan.root, inputs=(finish,), mode=mode, key=unique, event_time=None, bounded=bounded)
-    more = [f"state grows for ever: {each} is kept; filter or aggregate before" for each in rows if not bounded]
+    more = [f"state grows for ever: {each} is kept; filter or aggregate before" for each in grows if not bounded]
     if not made.plan.keys:
         over = " over the answers of its subqueries" if answers else ""
         more.append(f"the query has no key: every batch answers all of it anew{over}, which takes longer as rows come")
@@ -167,8 +174,8 @@ def _check(scan: Scan | Core) -> None:
         return
     if scan.kind not in ("stream", "table") or scan.looked_up:
         raise NotFinishableError(f'"{scan.relation}" is no stream')
-    if scan.mode is not Mode.APPEND:
-        raise NotFinishableError(f'the rows of "{scan.relation}" change')
+    if scan.changes is not Mode.APPEND and not scan.key:
+        raise NotFinishableError(f'the rows of "{scan.relation}" change, and it has no primary key')
 
 
 def _types(columns: tuple[tuple[str, SqlType], ...], plan: LogicalPlan) -> tuple[SqlType, ...]:
@@ -183,19 +190,26 @@ def _types(columns: tuple[tuple[str, SqlType], ...], plan: LogicalPlan) -> tuple
 def _core(rows: CoreRows, cores: tuple[CoreQuery, ...]) -> exp.Query:
     """The rows of every scan and subquery, one below the other: each in columns of its own."""
     trees = {core.relation: core.tree for core in cores}
-    every = [entry for kept_rows in rows.kept for entry in kept_rows.columns]
+    kept_of_all = rows.kept
+    every = [entry for kept_rows in kept_of_all for entry in kept_rows.columns]
     made: exp.Query | None = None
-    for place, kept_rows in enumerate(rows.kept):
+    for place, kept_rows in enumerate(kept_of_all):
         own = {entry.name for entry in kept_rows.columns}
+        where = rows.condition(place)
         items: list[exp.Expr] = [aliased(number(place), SIDE)]
         for entry in every:
             value = rows.value(entry.name) if entry.name in own else exp.Null()
+            if entry.name in own and kept_rows.changes is not None:
+                value = only_present(kept_rows, value, where)
             items.append(aliased(value, entry.name))
+        for other in kept_of_all:
+            items += change_items(other, where, own=other is kept_rows)
+        if kept_rows.changes is not None:
+            where = None  # a row that is filtered out still takes the place of an earlier one
         name = kept_rows.relation
         source: exp.Expr = exp.Table(this=identifier(name), alias=exp.TableAlias(this=identifier(name)))
         if name in trees:
             source = subquery(trees[name].copy(), name)
-        where = rows.condition(place)
         clauses = {"where": exp.Where(this=where)} if where is not None else {}
         block = select(items, source, **clauses)
         made = block if made is None else exp.Union(this=made, expression=block, distinct=False)

@@ -352,8 +352,10 @@ def updating_input(written: exp.Select, node: Node) -> NotYetError:
     name = scans[0].relation if scans else "the input"
     if scans and scans[0].kind == "materialized view":
         hint = f'build on what "{name}" is built on: put its query in the place of its name'
+    elif scans and scans[0].key is None:
+        hint = "add PRIMARY KEY (column) NOT ENFORCED to it, by which its rows replace each other"
     else:
-        hint = "read the topic as an append-only stream, with connector = 'kafka' and a plain format"
+        hint = "store it as a materialized view, whose store answers over the latest rows"
     return NotYetError(
         "UPDATING_INPUT",
         f'queries over "{name}", whose rows change ({node.mode.value}), are not there yet',

@@ -145,9 +145,9 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     found = job_scans(plan, made.core, static=made.static)
     job = _made(plan, found, "finish", found.tree, how=made.how, key=made.plan.unique or ())
     columns = tuple(OutputColumn(field.name, kind) for field, kind in zip(plan.columns, made.types, strict=True))
-    kept = StateDescription(
-        json.dumps({**json.loads(job.state), "answers": [stage.text for stage in made.plan.stages]}, sort_keys=True)
-    )
+    changed = {rows.relation: list(rows.changed_by) for rows in made.plan.rows if rows.changes is not None}
+    more = {"answers": [stage.text for stage in made.plan.stages], **({"replaced by": changed} if changed else {})}
+    kept = StateDescription(json.dumps({**json.loads(job.state), **more}, sort_keys=True))
     return replace(job, columns=columns, finish=made.plan, state=kept.text, fingerprint=kept.fingerprint)
 
 

@@ -20,6 +20,7 @@ from penstock.plan.job_dimensions import (
 )
 from penstock.plan.nodes import Scan
 from penstock.plan.prune import columns_read, prune
+from penstock.plan.relation import Mode
 from penstock.plan.spark_blocks import origins, own_window_calls, relations, scans, selects
 from penstock.plan.trees import column, identifier
 
@@ -34,7 +35,7 @@ class ScanPlan:
 
     `columns` are the declared columns that are needed, in declared order; none are for `SELECT COUNT(*)`. `event_time`
     is there where a window, a bounded join or DISTINCT stands over the scan: rows without it, or far ahead of it, are
-    no rows for this job.
+    no rows for this job. `changes`: its rows replace each other, and the view also has what changed_rows names.
     """
 
     id: str  # the relation's name; `name#2`, … for further readings
@@ -42,6 +43,7 @@ class ScanPlan:
     relation: str
     columns: tuple[str, ...]
     event_time: EventTime | None
+    changes: bool = False
 
 
 @frozen
@@ -77,7 +79,8 @@ def job_scans(plan: LogicalPlan, tree: exp.Query, static: frozenset[str] | None 
             dimensions.append(DimensionPlan(scan_id, view, relation, columns, join_keys(tree, table)))
         else:
             view = f"__scan_{len(found)}"
-            found.append(ScanPlan(scan_id, view, relation, columns, times.get(id(table))))
+            changes = known[relation].changes is not Mode.APPEND
+            found.append(ScanPlan(scan_id, view, relation, columns, times.get(id(table)), changes))
         if not table.alias:
             table.set("alias", exp.TableAlias(this=identifier(relation)))
         table.set("this", identifier(view))

@@ -60,7 +60,8 @@ class Scan(Node):
     """Reads a stream, table, dimension, view or system table.
 
     `looked_up`: it is there to be joined with, and read as a whole, not row by row as a stream: a dimension, or a table
-    with the option `refresh`.
+    with the option `refresh`. `changes`: how its rows change at their source, also where `mode` is that of the latest
+    row of each key, which the view store keeps; then `version` is the column that tells later rows from earlier ones.
     """
 
     relation: str
@@ -68,6 +69,8 @@ class Scan(Node):
     alias: str
     connector: str | None = None
     looked_up: bool = False
+    changes: Mode = Mode.APPEND
+    version: str | None = None
 
     def details(self) -> dict[str, str]:
         found = {"relation": self.relation, "kind": self.kind}
@@ -75,6 +78,10 @@ class Scan(Node):
             found["as"] = self.alias
         if self.connector:
             found["connector"] = self.connector
+        if self.changes is not Mode.APPEND:
+            found["changes"] = f"by ({', '.join(self.key)})" if self.key else self.changes.value
+        if self.version is not None:
+            found["version"] = self.version
         if self.event_time is not None:
             found["event time"] = describe_event_time(self.event_time)
         return found

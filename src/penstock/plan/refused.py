@@ -146,10 +146,10 @@ def _check_scan(node: Scan, tree: exp.Expr) -> None:
             hint = "join it with a stream, or query it with a plain SELECT"
         raise _not_yet(f'a job that reads {node.kind} "{node.relation}" is not there yet', hint, place)
     if node.mode is not Mode.APPEND:
-        hint = (
-            "read the topic as an append-only stream, with a plain format; of Debezium's changes declare the columns "
-            "op, before and after"
-        )
+        if node.key is None:
+            hint = "add PRIMARY KEY (column) NOT ENFORCED to it, by which its rows replace each other"
+        else:
+            hint = "such rows are answered by the view store, which does not know all that is in this query"
         raise _not_yet(f'a job that reads "{node.relation}", whose rows change, is not there yet', hint, place)
 
 

@@ -113,9 +113,13 @@ def _source(context: PlanContext, definition: SourceDefinition, alias: str) -> R
         )
         for entry in definition.columns
     )
+    version = definition.options.values.get("version_column")
     node = Scan(
         fields=fields,
-        mode=Mode(definition.mode),
+        # What is kept of a source whose rows change is a table, to which all rows so far belong.
+        mode=Mode.APPEND if context.kept else Mode(definition.mode),
+        changes=Mode(definition.mode),
+        version=None if version is None else str(version),
         key=definition.primary_key or None,
         event_time=event_time,
         bounded=definition.bounded or context.kept,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import ScanRequest
-from penstock.errors import PenstockError, RuntimeFailure
+from penstock.errors import NotYetError, PenstockError, RuntimeFailure
 from penstock.plan.job_plan import ScanPlan
 from penstock.runtime.failures import as_failure
 from penstock.runtime.job_spec import jars_of
@@ -35,6 +35,12 @@ def bounded_frame(
         raise RuntimeFailure(
             "UNBOUNDED_QUERY",
             f'"{name}" is a stream, and its rows never end',
+            hint="CREATE MATERIALIZED VIEW … AS and read the view",
+        )
+    if definition.mode != "append":
+        raise NotYetError(
+            "QUERY_NOT_YET",
+            f'a query over "{name}", whose rows change, outside a job is not there yet',
             hint="CREATE MATERIALIZED VIEW … AS and read the view",
         )
     wanted = tuple(columns) if columns else tuple(entry.name for entry in definition.columns)

@@ -6,16 +6,18 @@ import itertools
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.catalog.define import as_sink
-from penstock.catalog.model import SinkDefinition, SourceDefinition
+from penstock.catalog.model import ColumnDefinition, SinkDefinition, SourceDefinition
+from penstock.connectors.deletions import checked_operations, deletion_headers
 from penstock.connectors.memory import memory_topics
-from penstock.connectors.metadata_columns import topic_name
+from penstock.connectors.metadata_columns import OPERATION, marks_deletions, topic_name
 from penstock.errors import InternalError, ResolutionError, RuntimeFailure
-from penstock.formats import encode_rows
+from penstock.formats import encode_envelopes, encode_rows
 from penstock.runtime.queries import answer
-from penstock.runtime.sinks import fitted, outside_of, write_once
+from penstock.runtime.sinks import fitted, outside_of, record_format, write_once
 from penstock.sql.statements import Name
 from penstock.stores.topics.partition_choice import choose_partitions
 from penstock.stores.topics.rows import rows_to_table
+from penstock.types import STRING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,10 +65,19 @@ def _append(
     engine: Engine, relation: SourceDefinition | SinkDefinition, data: object, *, partition: int | None, key: str | None
 ) -> list[Appended]:
     physical = [entry for entry in relation.columns if entry.physical]
-    rows = rows_to_table(data, physical)
+    keys = _key_columns(relation, key)
+    if relation.options.changes == "append":
+        rows = rows_to_table(data, physical)
+        operations = None
+    else:
+        rows = rows_to_table(data, [*physical, ColumnDefinition(OPERATION, STRING)])
+        operations = checked_operations(rows.column(OPERATION), relation)
+        rows = rows.drop_columns([OPERATION])
     if relation.options.format is not None:
-        rows = _encoded(engine, relation, rows, _key_columns(relation, key))
-    return _write(engine, relation, rows, partition=partition, keys=_key_columns(relation, key))
+        rows = _encoded(engine, relation, rows, keys, operations)
+    if operations is not None and marks_deletions(relation):
+        rows = rows.append_column("__headers", deletion_headers(operations))
+    return _write(engine, relation, rows, partition=partition, keys=keys)
 
 
 def _append_bytes(
@@ -96,21 +107,32 @@ def _check_texts(relation: SourceDefinition | SinkDefinition, data: Sequence[obj
 
 
 def _encoded(
-    engine: Engine, relation: SourceDefinition | SinkDefinition, rows: pa.Table, keys: tuple[str, ...]
+    engine: Engine,
+    relation: SourceDefinition | SinkDefinition,
+    rows: pa.Table,
+    keys: tuple[str, ...],
+    operations: list[str] | None,
 ) -> pa.Table:
     """The rows as records of bytes; key columns stay beside them, to choose partitions by."""
     import pyarrow as pa
 
-    if relation.options.format is None:
+    format_, options = relation.options.format, relation.options.values
+    if format_ is None:
         raise InternalError("a topic of typed columns needs no format")
-    values = encode_rows(rows, relation.options.format, relation.options.values, outside_of(engine.home))
+    if format_ == "debezium-json" and operations is not None:
+        values = pa.array(encode_envelopes(operations, rows, rows, options), pa.binary())
+    else:
+        values = encode_rows(rows, record_format(relation.options) or format_, options, outside_of(engine.home))
     return pa.table({"__value": values, **{name: rows.column(name) for name in keys}})
 
 
 def _key_columns(relation: SourceDefinition | SinkDefinition, key: str | None) -> tuple[str, ...]:
+    """By which columns the partition of a row is chosen; rows that replace each other stay in one."""
     if key is None:
         found = relation.options.values.get("key.fields")
-        return tuple(str(name) for name in found) if isinstance(found, tuple) else ()
+        if isinstance(found, tuple):
+            return tuple(str(name) for name in found)
+        return () if relation.options.changes == "append" else relation.primary_key
     for entry in relation.columns:
         if entry.physical and entry.name.casefold() == key.casefold():
             return (entry.name,)

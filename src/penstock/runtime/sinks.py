@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.catalog.model import ColumnDefinition, SinkDefinition
     from penstock.formats import Outside
+    from penstock.options.resolved import ResolvedOptions
     from penstock.runtime.home import Home
     from penstock.runtime.job_spec import JobSpec
     from penstock.types import SqlType
@@ -76,15 +77,21 @@ def outside_of(home: Home) -> Outside:
     return outside_for(home.path, home.roots)
 
 
+def record_format(options: ResolvedOptions) -> str | None:
+    """The format in which rows are written: those that are Debezium's envelopes themselves are plain JSON."""
+    envelopes = options.format == "debezium-json" and options.changes == "append"
+    return "json" if envelopes else options.format
+
+
 def _encoder(definition: SinkDefinition, home: Home) -> Callable[[pa.Table], pa.Array] | None:
-    format_ = definition.options.format
+    format_ = record_format(definition.options)
     if format_ is None:
         return None
     return lambda rows: encode_rows(rows, format_, definition.options.values, outside_of(home))
 
 
 def _frame_encoder(definition: SinkDefinition, home: Home) -> Callable[..., DataFrame] | None:
-    format_ = definition.options.format
+    format_ = record_format(definition.options)
     if format_ is None:
         return None
     return lambda frame, columns=None: encode_frame(

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.connectors.metadata_columns import with_metadata
+from penstock.connectors.metadata_columns import deleted, with_metadata
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import SampledSource, ScanRequest
 from penstock.formats import decode
 from penstock.formats.keys import key_fields, key_format, key_options
 from penstock.formats.registry import uses_registry
 from penstock.frozen import frozen
+from penstock.plan.changed_rows import DELETED, PLACE
 from penstock.plan.computed import bind_computed
 from penstock.plan.spark_text import spark_sql
 from penstock.spark.format_outside import outside_for
@@ -96,7 +97,7 @@ class CheckedScan:
         frame = self._declared(source_of(self._connector).stream(spark, self.request), self.scan.columns)
         clock = _Clock(f.current_timestamp(), f.current_date())
         frame = self._observed(self._judged(frame, clock), clock)
-        frame = self._good(frame).select(*[_quoted(name) for name in self.scan.columns])
+        frame = self._good(frame).select(*self._shown())
         event_time = self.scan.event_time
         if self.uses_event_time and event_time is not None:
             frame = own_watermark(frame, event_time.column, event_time.delay_us // 1000)
@@ -115,15 +116,13 @@ class CheckedScan:
             f.col("__offset").alias("offset"),
             self._row_text(frame).alias("row"),
         )
-        return self._good(frame.withColumn(SOURCE_ROW, source)).select(
-            *[_quoted(name) for name in self.scan.columns], SOURCE_ROW
-        )
+        return self._good(frame.withColumn(SOURCE_ROW, source)).select(*self._shown(), SOURCE_ROW)
 
     def good_rows(self, spark: SparkSession, end: str, batch_time_ms: int) -> DataFrame:
         """The good rows from the oldest one up to an offset, with the columns that the query needs and no others."""
         raw = source_of(self._connector).between(spark, self.request, None, end)
         frame = self._judged(self._declared(raw, self.scan.columns), _Clock.at(batch_time_ms))
-        return self._good(frame).select(*[_quoted(name) for name in self.scan.columns])
+        return self._good(frame).select(*self._shown())
 
     def good_places(
         self, spark: SparkSession, places: Sequence[tuple[int, int]], end: str, batch_time_ms: int
@@ -137,7 +136,7 @@ class CheckedScan:
     def rows_at(self, spark: SparkSession, places: Sequence[tuple[int, int]], end: str) -> DataFrame:
         """These rows, which are known to be good, with the columns that the query needs."""
         frame = self._declared(self._rows_at(spark, places, end), self.scan.columns)
-        return frame.select(*[_quoted(name) for name in self.scan.columns])
+        return frame.select(*self._shown())
 
     def _rows_at(self, spark: SparkSession, places: Sequence[tuple[int, int]], end: str) -> DataFrame:
         from pyspark.sql import functions as f
@@ -183,6 +182,11 @@ class CheckedScan:
         raw = source_of(self._connector).between(spark, self.request, start, end)
         return self._judged(self._declared(raw, names), _Clock.at(batch_time_ms))
 
+    def _shown(self) -> list[str]:
+        """What the query sees: its columns, and of rows that replace each other what tells the later one."""
+        more = (DELETED, *PLACE) if self.scan.changes else ()
+        return [_quoted(name) for name in (*self.scan.columns, *more)]
+
     def _all_columns(self) -> tuple[str, ...]:
         return tuple(entry.name for entry in self.definition.columns)
 
@@ -195,6 +199,8 @@ class CheckedScan:
             source = source_of(self._connector)
             sample = source.sample(self.request) if frame.isStreaming and isinstance(source, SampledSource) else None
             frame = decode(frame, self.definition, physical, outside, sample)
+        if self.scan.changes and DELETED not in frame.columns:
+            frame = frame.withColumn(DELETED, deleted(frame, self.definition))
         frame = with_metadata(frame, self.definition, tuple(wanted))
         for entry in self.definition.columns:
             if entry.computed is not None and entry.name in wanted:
@@ -281,7 +287,10 @@ class CheckedScan:
             yield _Check(error.isNotNull(), "malformed", error)
         for entry in self._not_null():
             text = f'column "{entry.name}" is NOT NULL and has no value'
-            yield _Check(f.col(_quoted(entry.name)).isNull(), "not_null", f.lit(text))
+            missing = f.col(_quoted(entry.name)).isNull()
+            if self.scan.changes and entry.name not in self.definition.primary_key:
+                missing = missing & ~f.col(DELETED)  # of a deleted row there is only the key
+            yield _Check(missing, "not_null", f.lit(text))
         if "time" in applies:
             assert self.scan.event_time is not None
             name = self.scan.event_time.column

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import NotYetError, RuntimeFailure
-from penstock.formats import encode_rows
+from penstock.formats import encode_envelopes, encode_rows
 
 
 def written(columns: dict[str, Any], format_name: str, **options: object) -> list[bytes | None]:
@@ -91,5 +91,25 @@ def test_raw() -> None:
 
 
 def test_other_formats_are_refused_by_name() -> None:
-    with pytest.raises(NotYetError, match="debezium-json"):
-        written({"a": [1]}, "debezium-json")
+    with pytest.raises(NotYetError, match="parquet"):
+        written({"a": [1]}, "parquet")
+
+
+def test_rows_and_changes_are_written_as_envelopes() -> None:
+    assert written({"a": [1, None]}, "debezium-json") == [
+        b'{"before":null,"after":{"a":1},"op":"c"}',
+        b'{"before":null,"after":{"a":null},"op":"c"}',
+    ]
+    import pyarrow as pa
+
+    before, after = pa.table({"a": [None, 1, 2]}), pa.table({"a": [1, 2, None]})
+    assert encode_envelopes(
+        ["insert", "update", "delete"], before, after, {"debezium-json.ignore_null_fields": True}
+    ) == [
+        b'{"before":null,"after":{"a":1},"op":"c"}',
+        b'{"before":{"a":1},"after":{"a":2},"op":"u"}',
+        b'{"before":{"a":2},"after":null,"op":"d"}',
+    ]
+    assert encode_envelopes(["delete"], before[:1], after[:1], {"debezium-json.schema_include": True}) == [
+        b'{"schema":null,"payload":{"before":{"a":null},"after":null,"op":"d"}}'
+    ]

@@ -32,6 +32,13 @@ CHANGES: Final = OptionSpec(
     roles=BOTH,
     literal=True,
 )
+VERSION: Final = OptionSpec(
+    "version_column",
+    Text(name="column"),
+    "of rows that replace each other: the row with the highest value is the latest, whenever it comes",
+    roles=SOURCE,
+    literal=True,
+)
 
 EVENT_TIME: Final = (
     OptionSpec(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.options.schema import SINK, SOURCE, ConnectorSpec, OptionSpec
-from penstock.options.schemas.common import BAD_DATA, PRIMARY_KEY, STREAM_SOURCE
+from penstock.options.schemas.common import BAD_DATA, CHANGES, PRIMARY_KEY, STREAM_SOURCE, VERSION
 from penstock.options.values import Boolean, Choice, Duration, Integer, Names, Size, Text
 
 TOPIC: Final = ConnectorSpec(
@@ -52,6 +52,8 @@ MEMORY: Final = ConnectorSpec(
     summary="rows handed over by a program, which last as long as the database is open",
     options=(
         OptionSpec("partitions", Integer(minimum=1, maximum=4096), "the number of partitions", default=1),
+        CHANGES,
+        VERSION,
         *STREAM_SOURCE,
     ),
     roles=SOURCE,

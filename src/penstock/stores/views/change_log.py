@@ -82,7 +82,9 @@ def trim(writer: duckdb.DuckDBPyConnection, view: ViewTable, before_us: int) -> 
         if gone is None or gone[0] is None:
             return
         writer.execute(f"DELETE FROM {view.log()} WHERE done < {before_us}")
-        writer.execute("UPDATE store.views SET first_seq = ?, floor = ? WHERE id = ?", [first, gone[0], view.id])
+        writer.execute(
+            "UPDATE store.views SET first_seq = ?, floor = greatest(floor, ?) WHERE id = ?", [first, gone[0], view.id]
+        )
     elif first != kept.first_seq:
         writer.execute("UPDATE store.views SET first_seq = ? WHERE id = ?", [first, view.id])
 

@@ -28,7 +28,8 @@ class Source:
 
 
 class KeptTable:
-    """The kept rows of one relation: a batch brings rows, and going back takes them away again."""
+    """The kept rows of one relation: a batch brings rows, and going back takes them away again. See changed_table for
+    rows that replace each other."""
 
     def __init__(self, table: str, place: int, rows: KeptRows) -> None:
         self._place = place
@@ -44,10 +45,25 @@ class KeptTable:
         """The columns to take from a batch, with the names that they get in `st`."""
         return {name: f"s{self._place}_{own}" for name, own in self.source.columns.items()}
 
-    def create(self) -> str:
+    @property
+    def tables(self) -> list[str]:
+        """What is to be dropped with the view."""
+        return [self.source.table]
+
+    @property
+    def seen(self) -> str:
+        """A relation with a row where any row has come."""
+        return self.source.table
+
+    def creates(self) -> list[str]:
+        """Make the tables."""
         own = self.source.columns.values()
         listed = "".join(f", {name} {kind}" for name, kind in zip(own, self._types, strict=True))
-        return f"CREATE TABLE {self.source.table} (batch BIGINT{listed})"
+        return [f"CREATE TABLE {self.source.table} (batch BIGINT{listed})"]
+
+    def tidies(self, floor: int) -> list[str]:
+        """Let go of what only going back behind a batch would need; nothing is kept for that here."""
+        return []
 
     def adds(self, batch: int) -> list[str]:
         """The rows of a batch, which stands in `st`, become kept ones."""

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from penstock.plan.finish_plan import SIDE
 from penstock.stores.duckdb_types import duckdb_type, quoted
+from penstock.stores.views.changed_table import ChangedTable
 from penstock.stores.views.finish_sources import KeptTable, Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.plan.finish_plan import FinishPlan, Leaf, Stage
+    from penstock.plan.finish_plan import FinishPlan, KeptRows, Leaf, Stage
     from penstock.stores.views.model import ViewSpec
 
 
@@ -82,7 +83,7 @@ class FinishText:
 
     def __init__(self, number: int, spec: ViewSpec, plan: FinishPlan) -> None:
         self.log = f"store.l{number}"
-        self.kept = [KeptTable(f"store.r{number}_{place}", place, rows) for place, rows in enumerate(plan.rows)]
+        self.kept = [_kept(f"store.r{number}_{place}", place, rows) for place, rows in enumerate(plan.rows)]
         sources = [kept.source for kept in self.kept]
         self.stages: list[StageText] = []
         for place, stage in enumerate(plan.stages, start=1):
@@ -99,7 +100,11 @@ class FinishText:
 
     @property
     def tables(self) -> list[str]:
-        return [self.log, *(kept.source.table for kept in self.kept), *(each.source.table for each in self.stages)]
+        return [
+            self.log,
+            *(table for kept in self.kept for table in kept.tables),
+            *(each.source.table for each in self.stages),
+        ]
 
     @property
     def given(self) -> tuple[list[str], list[str]]:
@@ -112,7 +117,8 @@ class FinishText:
     def creates(self) -> list[str]:
         logged = "".join(f", {side}{place} {kind}" for side in "ba" for place, kind in enumerate(self._types))
         log = f"CREATE TABLE {self.log} (seq BIGINT, op VARCHAR, batch BIGINT, done BIGINT, wm BIGINT{logged})"
-        return [log, *(kept.create() for kept in self.kept), *(stage.create() for stage in self.stages)]
+        kept = [statement for rows in self.kept for statement in rows.creates()]
+        return [log, *kept, *(stage.create() for stage in self.stages)]
 
     def differences(self) -> str:
         """What has changed in the view, in an order of its own: deletes, then updates, then inserts."""
@@ -145,6 +151,10 @@ class FinishText:
             f"FROM (SELECT *, 1 AS here FROM od) AS od FULL JOIN (SELECT *, 1 AS here FROM nw) AS nw ON {same} "
             f"WHERE od.here IS NULL OR nw.here IS NULL OR {differs} ORDER BY op, {order}"
         )
+
+
+def _kept(table: str, place: int, rows: KeptRows) -> KeptTable:
+    return KeptTable(table, place, rows) if rows.changes is None else ChangedTable(table, place, rows, rows.changes)
 
 
 def _matching(keys: list[str]) -> str:

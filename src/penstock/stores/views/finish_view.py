@@ -3,7 +3,7 @@
 A batch adds its rows to the kept ones. The keys that it touches are answered anew, stage by stage: their rows leave the
 answer, the new ones come in, and what differs touches keys of the next stage. What differs in the last one, the view,
 is the log of changes. A stage without a key is answered as a whole. An earlier batch is gone back to in the same way:
-by taking the rows of later ones away and answering the keys that they had touched.
+by taking the rows of later ones away, putting back what they had replaced, and answering the keys that this touches.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.stores.duckdb_types import quoted
 from penstock.stores.views.database import one_row, run_with
 from penstock.stores.views.finish_text import FinishText
 from penstock.stores.views.model import ViewSpec
-from penstock.stores.views.view_table import BATCH, BatchMark, picked
+from penstock.stores.views.view_table import BATCH, KEPT_BATCHES, TIDY_EVERY, BatchMark, picked
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,6 +44,8 @@ class FinishView:
             writer.execute(f"DROP TABLE {table}")
 
     def apply(self, writer: duckdb.DuckDBPyConnection, rows: pa.Table, mark: BatchMark) -> int:
+        if mark.batch % TIDY_EVERY == 0:
+            self._tidy(writer, mark.batch - KEPT_BATCHES)
         if not rows.num_rows:
             return 0
         text = self._text
@@ -84,12 +86,21 @@ class FinishView:
         for kept in text.kept:
             for statement in kept.forgets(batch):
                 writer.execute(statement)
-        if any(_count(writer, kept.source.table) for kept in text.kept):
+        if any(_count(writer, kept.seen) for kept in text.kept):
             self._answer(writer)
         else:  # as it was before the first batch: not even an aggregate of all rows has a row
             for stage in text.stages:
                 writer.execute(f"DELETE FROM {stage.source.table}")
         writer.execute(f"DELETE FROM {text.log} WHERE batch > {batch}")
+
+    def _tidy(self, writer: duckdb.DuckDBPyConnection, floor: int) -> None:
+        """Let go of rows that were replaced long ago; nobody goes back behind `floor`."""
+        statements = [statement for kept in self._text.kept for statement in kept.tidies(floor)]
+        if floor <= 0 or not statements:
+            return
+        for statement in statements:
+            writer.execute(statement)
+        writer.execute("UPDATE store.views SET floor = ? WHERE id = ? AND floor < ?", [floor, self.id, floor])
 
     def select(self) -> str:
         return self._text.shown

@@ -7,7 +7,7 @@ pane, and so counts in those windows of the pane that are open; the closed ones 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.errors import InternalError
 from penstock.stores.duckdb_types import quoted
@@ -15,15 +15,11 @@ from penstock.stores.views.append_view import AppendView
 from penstock.stores.views.database import one_row, run_with
 from penstock.stores.views.model import ViewSpec
 from penstock.stores.views.pane_text import PaneText
-from penstock.stores.views.view_table import BATCH, BatchMark, picked
+from penstock.stores.views.view_table import BATCH, KEPT_BATCHES, TIDY_EVERY, BatchMark, picked
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
-
-# As many batches as Spark's checkpoint can be taken back to (spark.sql.streaming.minBatchesToRetain).
-_KEPT_BATCHES: Final = 100
-_TIDY_EVERY: Final = 20
 
 
 class PanesView:
@@ -65,8 +61,8 @@ class PanesView:
         changes = 0
         if mark.closing_us > closed_us:
             changes = self._close(writer, closed_us, mark)
-        if mark.batch % _TIDY_EVERY == 0:
-            self._tidy(writer, mark.batch - _KEPT_BATCHES)
+        if mark.batch % TIDY_EVERY == 0:
+            self._tidy(writer, mark.batch - KEPT_BATCHES)
         return changes
 
     def _closed_us(self, reader: duckdb.DuckDBPyConnection) -> int:

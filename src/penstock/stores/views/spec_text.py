@@ -59,7 +59,12 @@ def _panes_in(document: dict[str, Any]) -> PanePlan:
 def _finish_out(plan: FinishPlan) -> dict[str, Any]:
     return {
         "rows": [
-            [rows.relation, [[entry.name, _maybe_out(entry.type)] for entry in rows.columns], list(rows.shown)]
+            [
+                rows.relation,
+                [[entry.name, _maybe_out(entry.type)] for entry in rows.columns],
+                list(rows.shown),
+                *([] if rows.changes is None else [asdict(rows.changes)]),
+            ]
             for rows in plan.rows
         ],
         "stages": [
@@ -77,11 +82,16 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
 
 
 def _finish_in(document: dict[str, Any]) -> FinishPlan:
-    from penstock.plan.finish_plan import FinishPlan, KeptColumn, KeptRows, Leaf, Stage
+    from penstock.plan.finish_plan import FinishPlan, KeptColumn, KeptRows, Leaf, RowChanges, Stage
 
     rows = tuple(
-        KeptRows(relation, tuple(KeptColumn(name, _maybe_in(kind)) for name, kind in columns), tuple(shown))
-        for relation, columns, shown in document["rows"]
+        KeptRows(
+            relation,
+            tuple(KeptColumn(name, _maybe_in(kind)) for name, kind in columns),
+            tuple(shown),
+            RowChanges(**{**changes[0], "key": tuple(changes[0]["key"])}) if changes else None,
+        )
+        for relation, columns, shown, *changes in document["rows"]
     )
     stages = tuple(
         Stage(

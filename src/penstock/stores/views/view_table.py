@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.errors import InternalError
 from penstock.frozen import frozen
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 # The name under which the Arrow table of a batch stands while the statements of a commit run.
 BATCH = "__batch"
+# As many batches as Spark's checkpoint can be taken back to (spark.sql.streaming.minBatchesToRetain).
+KEPT_BATCHES: Final = 100
+TIDY_EVERY: Final = 20
 
 
 @frozen

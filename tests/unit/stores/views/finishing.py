@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,9 +37,9 @@ VIEW = "answered"
 Row = tuple[Any, ...]
 
 
-def job_of(query: str) -> JobPlan:
+def job_of(query: str, streams: str = STREAMS) -> JobPlan:
     """The job of a view over the streams."""
-    return plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW {VIEW} AS {query};"))
+    return plan_job(planned(f"{streams} CREATE MATERIALIZED VIEW {VIEW} AS {query};"))
 
 
 def random_batch(rnd: random.Random, ids: int) -> dict[str, list[Row]]:
@@ -63,16 +64,19 @@ class BrokenOffError(Exception):
 class Finished:
     """A finished view beside a database that holds all rows so far."""
 
-    def __init__(self, query: str, path: Path | None) -> None:
-        self.job = job_of(query)
+    def __init__(
+        self, query: str, path: Path | None, streams: str = STREAMS, tables: str = TABLES, given: str = TABLES
+    ) -> None:
+        """`tables` hold all rows so far, `given` those of a batch."""
+        self.job = job_of(query, streams)
         assert self.job.finish is not None, self.job.how
         self.path = path
         self.oracle = query.replace("LEFT SEMI", "SEMI").replace("LEFT ANTI", "ANTI")
         self.all = duckdb.connect()
         self.all.execute(NULLS)
-        self.all.execute(TABLES)
+        self.all.execute(tables)
         self.spark = duckdb.connect()  # stands in for Spark
-        self.spark.execute(TABLES)
+        self.spark.execute(given)
         for scan in self.job.scans:
             self.spark.execute(f'CREATE VIEW "{scan.view}" AS FROM {scan.relation}')
         self.spec = self._spec()
@@ -92,14 +96,14 @@ class Finished:
         self.store = ViewStore.open(self.path)
         self.store.create_view(self.spec)
 
-    def core(self, batch: dict[str, list[Row]]) -> pa.Table:
+    def core(self, batch: Mapping[str, list[Row]]) -> pa.Table:
         """What Spark hands over for a batch."""
         for name in ("l", "r", "u"):
             self.spark.execute(f"DELETE FROM {name}")
             add_rows(self.spark, name, batch.get(name, []))
         return self.spark.sql(sqlglot.transpile(self.job.core, read="spark", write="duckdb")[0]).to_arrow_table()
 
-    def commit(self, number: int, batch: dict[str, list[Row]], fails_at: str | None = None) -> None:
+    def commit(self, number: int, batch: Mapping[str, list[Row]], fails_at: str | None = None) -> None:
         """Commit a batch; `fails_at`: at that failpoint the commit breaks off."""
 
         def reached(point: str) -> None:

@@ -1,0 +1,99 @@
+"""Streams whose rows change, beside a model of their latest rows told in plain Python."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.unit.stores.views.finishing import TABLES, Finished, Row, add_rows
+
+_WITH = "(connector = 'topic', changes = 'upsert'{})"
+_COLUMNS = {
+    "l": "k BIGINT, id BIGINT, v BIGINT, s STRING, ver BIGINT, PRIMARY KEY (id) NOT ENFORCED",
+    "r": "k BIGINT, id BIGINT, w BIGINT, s STRING, ver BIGINT, PRIMARY KEY (id) NOT ENFORCED",
+    "u": "k INT, x DOUBLE, ver BIGINT, PRIMARY KEY (k) NOT ENFORCED",
+}
+KEYS = {"l": 1, "r": 1, "u": 0}  # the place of the key among the columns
+
+
+def streams(*, versioned: bool) -> str:
+    """The streams, with a version column where it counts."""
+    more = ", version_column = 'ver'" if versioned else ""
+    return "\n".join(
+        f"CREATE STREAM {name} ({columns}) WITH {_WITH.format(more)};" for name, columns in _COLUMNS.items()
+    )
+
+
+def _with_more(tables: str, more: str) -> str:
+    return tables.replace(");", f", {more});")
+
+
+ALL = _with_more(TABLES, "ver BIGINT")
+GIVEN = _with_more(TABLES, "ver BIGINT, __deleted BOOLEAN, __partition INTEGER, __offset BIGINT")
+
+
+@dataclass
+class Latest:
+    """The latest row of each key of a stream: what a source whose rows change means."""
+
+    place: int
+    versioned: bool
+    rows: dict[object, tuple[int | None, Row | None]] = field(default_factory=dict)
+
+    def take(self, row: Row, *, deleted: bool) -> None:
+        key, version = row[self.place], row[-1]
+        before = self.rows.get(key)
+        if self.versioned:
+            if version is None:
+                version = before[0] if before is not None else None
+            if before is not None and before[0] is not None and (version is None or version < before[0]):
+                return
+        self.rows[key] = (version, None if deleted else row)
+
+    def __iter__(self) -> Iterator[Row]:
+        return (row for _, row in self.rows.values() if row is not None)
+
+
+class Changing(Finished):
+    """A finished view over streams whose rows change."""
+
+    def __init__(self, query: str, path: Path | None, *, versioned: bool) -> None:
+        super().__init__(query, path, streams(versioned=versioned), ALL, GIVEN)
+        self.latest = {name: Latest(place, versioned) for name, place in KEYS.items()}
+        self._offsets = [0, 0, 0]
+
+    def batch(self, rnd: random.Random) -> dict[str, list[Row]]:
+        """New rows, other rows for known keys, deletions of known and unknown keys, each with its place."""
+        made: dict[str, list[Row]] = {}
+        for name, place in KEYS.items():
+            made[name] = []
+            for _ in range(rnd.randrange(8)):
+                key = rnd.randrange(7 if name == "u" else 14)
+                row = list(_row(rnd, name))
+                row[place] = key
+                deleted = rnd.random() < 0.25
+                version = None if rnd.random() < (0.5 if deleted else 0.1) else rnd.randrange(12)
+                partition = key % 3
+                self._offsets[partition] += 1
+                made[name].append((*row, version, deleted, partition, self._offsets[partition]))
+            rnd.shuffle(made[name])  # Spark gives rows in any order
+        return made
+
+    def add(self, number: int, batch: dict[str, list[Row]]) -> None:
+        for name, rows in batch.items():
+            for row in sorted(rows, key=lambda one: one[-2:]):
+                self.latest[name].take(row[:-3], deleted=row[-3])
+            self.all.execute(f"DELETE FROM {name}")
+            add_rows(self.all, name, list(self.latest[name]))
+        self.commit(number, batch)
+
+
+def _row(rnd: random.Random, name: str) -> Row:
+    def some(limit: int) -> int | None:
+        return None if rnd.random() < 0.12 else rnd.randrange(limit)
+
+    if name == "u":
+        return (0, rnd.choice([None, 0.5, 1.5, -2.0]))
+    return (some(4), 0, some(5), None if rnd.random() < 0.1 else rnd.choice("abcAB"))

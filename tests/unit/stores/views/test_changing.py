@@ -1,0 +1,119 @@
+"""Views over sources whose rows change: every shape of query is DuckDB's answer over the latest row of each key, after
+every batch (SC40, G13, G16, G18)."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from penstock.stores.views.model import BatchCommit
+from tests.unit.stores.views.changing import Changing
+from tests.unit.stores.views.finishing import VIEW, BrokenOffError
+from tests.unit.stores.views.test_finish import SHAPES
+
+# What has an answer of its own where rows can change back, besides the shapes over rows that are only added.
+MORE = {
+    "projection": "SELECT id, k, upper(s) AS u FROM l",
+    "filter": "SELECT id, v FROM l WHERE v > 1 AND s <> 'a'",
+    "filter that guards a value": "SELECT id, CAST(concat('1', s) AS INT) AS n FROM l WHERE s = '7'",
+    "sums by key": "SELECT k, COUNT(*) AS n, SUM(v) AS t, MIN(v) AS low, MAX(v) AS high, AVG(v) AS mean FROM l GROUP BY k",
+    "sum of all": "SELECT COUNT(*) AS n, SUM(v) AS t FROM l",
+    "having": "SELECT k, COUNT(*) AS n FROM l GROUP BY k HAVING COUNT(*) > 1",
+    "inner join": "SELECT l.id, r.id AS other, r.w FROM l JOIN r ON l.k = r.k",
+    "join by key": "SELECT l.id, l.v, r.w FROM l JOIN r ON l.id = r.id",
+    "join and sum": "SELECT r.s, SUM(l.v) AS t FROM l JOIN r ON l.k = r.id GROUP BY r.s",
+    "union all": "SELECT k, s FROM l UNION ALL SELECT k, s FROM r",
+    "version shown": "SELECT id, ver FROM l",
+}
+QUERIES = {**{name: query for name, (query, _) in SHAPES.items()}, **MORE}
+OFTEN = ("filter", "sums by key", "full join", "top 2 of a key", "several distinct", "except", "join and sum", "lag")
+# Each by turns in order and by version; the rest, and both ways of each, where there is time.
+CASES = [
+    pytest.param(shape, versioned, marks=[] if shape in OFTEN and place % 2 == versioned else pytest.mark.soak)
+    for place, shape in enumerate(QUERIES)
+    for versioned in (False, True)
+]
+
+
+@pytest.mark.parametrize(("shape", "versioned"), CASES)
+def test_view_and_changes_are_the_answer_over_the_latest_rows(shape: str, versioned: bool, tmp_path: Path) -> None:
+    """With deletions of known and unknown keys, rows that come twice and out of order, a batch that breaks off, one that
+    comes twice, a store that is closed and opened again, and a way back that brings replaced rows back."""
+    rnd = random.Random(f"changing {shape}")  # noqa: S311
+    found = Changing(QUERIES[shape], tmp_path / "views.duckdb", versioned=versioned)
+    batches = [found.batch(rnd) for _ in range(9)]
+    batches[5] = {"l": [], "r": [], "u": []}
+    answers: list[object] = []
+    for number, batch in enumerate(batches):
+        if number == 3:
+            with pytest.raises(BrokenOffError):
+                found.commit(number, batch, fails_at="view.before_commit")
+        found.add(number, batch)
+        if number == 2:
+            found.commit(number, batch)  # Spark had not heard of the commit
+        if number == 4:
+            found.reopen()
+        if number == 7:
+            found.store.rollback("job", 3)
+            assert found.view() == answers[3], "after the way back"
+            for again in (4, 5, 6, 7):
+                found.commit(again, batches[again])
+            found.fold.clear()
+            found.seq = 0
+        found.follow()
+        answers.append(found.answer())
+        if not (number == 0 and "of all" in shape):
+            assert found.view() == answers[-1], f"the view after batch {number}"
+            assert +found.fold == answers[-1], f"the folded changes after batch {number}"
+    if shape != "filter that guards a value":
+        assert any(answers), "an empty answer tells nothing"
+    found.store.close()
+
+
+def test_a_row_that_is_replaced_is_one_update() -> None:
+    """The key of the source tells the rows of a projection apart; deletions that delete nothing change nothing."""
+    found = Changing("SELECT id, v FROM l WHERE v >= 0", None, versioned=False)
+    row = ("a", None, False, 0)
+    found.add(0, {"l": [(1, 1, 5, *row, 1), (1, 2, 5, *row, 2), (1, 1, 6, *row, 3)], "r": [], "u": []})
+    found.add(1, {"l": [(9, 1, 7, *row, 4), (1, 3, 0, "a", None, True, 0, 5), (1, 2, -1, *row, 6)], "r": [], "u": []})
+    found.add(2, {"l": [(1, 2, 8, *row, 7), (1, 2, 5, *row, 8), (1, 1, 7, *row, 9)], "r": [], "u": []})
+    changes = found.store.changes(VIEW, 0)
+    assert [(change.batch_id, change.op, change.before, change.row) for change in changes] == [
+        (0, "insert", None, {"id": 1, "v": 6}),
+        (0, "insert", None, {"id": 2, "v": 5}),
+        (1, "delete", {"id": 2, "v": 5}, None),
+        (1, "update", {"id": 1, "v": 6}, {"id": 1, "v": 7}),
+        (2, "insert", None, {"id": 2, "v": 5}),
+    ]
+    found.store.close()
+
+
+def test_deleted_keys_are_remembered_with_a_version_only(tmp_path: Path) -> None:
+    """An old version does not bring a deleted row back; without versions nothing is kept of one."""
+    for versioned, expected in ((True, 0), (False, 1)):
+        found = Changing("SELECT id, v FROM l", tmp_path / f"{versioned}.duckdb", versioned=versioned)
+        found.add(0, {"l": [(1, 1, 5, "a", 7, False, 0, 1)], "r": [], "u": []})
+        found.add(1, {"l": [(None, 1, None, None, None, True, 0, 2)], "r": [], "u": []})
+        found.add(2, {"l": [(1, 1, 4, "a", 6, False, 0, 3)], "r": [], "u": []})
+        assert found.store.read(f"SELECT * FROM {VIEW}").table.num_rows == expected
+        found.add(3, {"l": [(1, 1, 9, "a", 8, False, 0, 4)], "r": [], "u": []})
+        assert found.store.read(f"SELECT * FROM {VIEW}").table.to_pylist() == [{"id": 1, "v": 9}]
+        found.store.close()
+
+
+def test_replaced_rows_are_kept_as_long_as_they_can_be_gone_back_to() -> None:
+    """The history of a key is let go of, and with it the batches that need it."""
+    found = Changing("SELECT id, v FROM l", None, versioned=False)
+    nothing = found.core({})
+    for number in range(141):
+        rows = (
+            found.core({"l": [(1, 1, number, "a", None, False, 0, number)]}) if number < 3 or number > 100 else nothing
+        )
+        found.store.commit(BatchCommit("job", number, str(number), view=VIEW, rows=rows))
+    found.store.rollback("job", 45)
+    assert found.store.read(f"SELECT v FROM {VIEW}").table.to_pylist() == [{"v": 2}]
+    with pytest.raises(Exception, match="cannot go back"):
+        found.store.rollback("job", 20)
+    found.store.close()
