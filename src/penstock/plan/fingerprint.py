@@ -96,9 +96,9 @@ def describe_difference(old: str, new: str) -> str:
     for part, words in (("joins", "the joins"), ("distinct", "the distinct rows")):
         if before.get(part) != after.get(part):
             return f"{words} were {_listed(before.get(part))} and are now {_listed(after.get(part))}"
-    for part, words in _WHOLE.items():
-        if before.get(part) != after.get(part):
-            return words
+    other = [words for part, words in _WHOLE.items() if before.get(part) != after.get(part)]
+    if other:
+        return other[0]
     one, two = before.get("aggregates", []), after.get("aggregates", [])
     if len(one) != len(two):
         return f"it had {len(one)} aggregates and now has {len(two)}"
