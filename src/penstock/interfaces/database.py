@@ -413,7 +413,7 @@ def _job(row: Mapping[str, Any], engine: Engine) -> Job:
         lag=row["lag"],
         restarts=row["restarts"],
         error=row["error"],
-        reads=tuple(dict.fromkeys(scan.relation for scan in spec.plan.scans)),
+        reads=spec.inputs,
         writes=spec.view or (spec.sink.name.text if spec.sink is not None else None),
         bounded=spec.bounded,
     )

@@ -36,6 +36,7 @@ from penstock.plan.logical import LogicalPlan
 from penstock.plan.queries import OutputKind, cannot_update, check_sink, plan_output
 from penstock.plan.relation import Mode
 from penstock.plan.session import Session
+from penstock.plan.ttl import with_ttl
 from penstock.sql import statements as s
 
 
@@ -187,8 +188,8 @@ def _create_materialized(statement: s.CreateMaterializedView, session: Session) 
         session, statement.query, "materialized view", target=statement.name.text, names=statement.columns
     )
     plan = replace(plan, state=options.state)
-    if options.state_ttl is not None:
-        plan = replace(plan, warnings=tuple(text for text in plan.warnings if "grows for ever" not in text))
+    if options.state_ttl:
+        plan = with_ttl(plan, options.state_ttl, asked="state_ttl" not in options.from_settings)
     definition = MaterializedViewDefinition(
         name=statement.name,
         columns=_columns(plan) if not _open(plan) else (),

@@ -52,13 +52,15 @@ class RowChanges:
 class KeptRows:
     """The rows of one relation that the store keeps. `shown` are their columns in the user's words, for EXPLAIN.
 
-    Rows are only added, unless `changes` says how they replace each other.
+    Rows are only added, unless `changes` says how they replace each other. Of a materialized view nothing is kept a
+    second time: `read` is DuckDB's text over its name that gives the columns.
     """
 
     relation: str
     columns: tuple[KeptColumn, ...]
     shown: tuple[str, ...]
     changes: RowChanges | None = None
+    read: str | None = None
 
     @property
     def changed_by(self) -> tuple[str, ...]:

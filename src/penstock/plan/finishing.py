@@ -31,6 +31,7 @@ from penstock.plan.trees import (
     select,
     subquery,
 )
+from penstock.plan.view_rows import check_views, of_views, view_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,9 +47,12 @@ __all__ = ["Finished", "NotFinishableError", "finished", "with_finish"]
 
 @frozen
 class Finished:
-    """The core, over the names of relations, the finish, and the types of the columns of the view."""
+    """The core, over the names of relations, the finish, and the types of the columns of the view.
 
-    core: exp.Query
+    None as core: all that is read are materialized views, which the view store has.
+    """
+
+    core: exp.Query | None
     plan: FinishPlan
     types: tuple[SqlType, ...]
     static: frozenset[str]  # relations that Spark joins with as a whole
@@ -56,13 +60,16 @@ class Finished:
     @property
     def how(self) -> str:
         """In words, who does what, for EXPLAIN."""
-        rows = " and ".join(
-            f"{kept.relation} ({', '.join(kept.shown)})"
-            + (f", the latest by ({', '.join(kept.changed_by)})," if kept.changes is not None else "")
-            for kept in self.plan.rows
-        )
-        what = f"Spark reads and filters each batch, the view store keeps the rows of {rows} and answers the query"
         view = self.plan.view
+        if self.core is None:
+            what = view_words(self.plan)
+        else:
+            rows = " and ".join(
+                f"{kept.relation} ({', '.join(kept.shown)})"
+                + (f", the latest by ({', '.join(kept.changed_by)})," if kept.changes is not None else "")
+                for kept in self.plan.rows
+            )
+            what = f"Spark reads and filters each batch, the view store keeps the rows of {rows} and answers the query"
         if len(self.plan.stages) > 1:
             steps = "; ".join(self._step(stage) for stage in self.plan.stages)
             return f"{what} in {len(self.plan.stages)} stages, each for what has changed below it: {steps}"
@@ -103,12 +110,14 @@ def finished(plan: LogicalPlan) -> Finished:
         raise NotFinishableError("it reads no stream and no table")
     for found in known.values():
         _check(found)
+    check_views(plan, known)
     tree = plan.spark.copy()
     if any(table.name not in known for table in scans(tree)) or tree.find(exp.Lateral) is not None:
         raise NotFinishableError("a lateral query is not answered by the view store")
     prune(tree)
     try:
         rows = CoreRows(tree, known)
+        read = of_views(rows, known)
         settle_orders(tree, rows.types)
         names = outputs(tree)
         stages = Stages(tree, rows).made
@@ -116,7 +125,8 @@ def finished(plan: LogicalPlan) -> Finished:
     except DiffersError as error:
         raise NotFinishableError("it computes something that only Spark knows") from error
     static = frozenset(relation for core in plan.cores for relation in core.static)
-    return Finished(_core(rows, plan.cores), FinishPlan(_named(rows.kept, plan), tuple(stages)), types, static)
+    made = FinishPlan(_named(read, plan), tuple(stages))
+    return Finished(_core(rows, made, plan.cores), made, types, static)
 
 
 def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
@@ -124,8 +134,8 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     unique = made.plan.unique
     mode = Mode.RETRACT if unique is None else Mode.UPSERT
     bounded = all(scan.kind == "table" for scan in (*plan.scans(), *plan.subquery_nodes()) if isinstance(scan, Scan))
-    rows = [kept_rows.words for kept_rows in made.plan.rows]
-    grows = [kept_rows.words for kept_rows in made.plan.rows if kept_rows.changes is None]
+    rows = [kept_rows.words for kept_rows in made.plan.rows if kept_rows.read is None]
+    grows = [each.words for each in made.plan.rows if each.changes is None and each.read is None]
     bound = "its input ends" if bounded else None if grows else "as many rows as there are keys"
     answers = [f"the answer of {stage.words}" for stage in made.plan.stages[:-1]]
     below = plan.root.inputs[0]
@@ -135,7 +145,7 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
         mode=mode,
         key=unique,
         bounded=bounded,
-        state=State(" and ".join([*rows, *answers]), bound),
+        state=State(" and ".join([*rows, *answers]), bound) if rows or answers else None,
         answers=_answers(made.plan),
     )
     root = replace(plan.root, inputs=(finish,), mode=mode, key=unique, event_time=None, bounded=bounded)
@@ -170,7 +180,7 @@ def _named(rows: tuple[KeptRows, ...], plan: LogicalPlan) -> tuple[KeptRows, ...
 
 
 def _check(scan: Scan | Core) -> None:
-    if isinstance(scan, Core):
+    if isinstance(scan, Core) or scan.kind == "materialized view":
         return
     if scan.kind not in ("stream", "table") or scan.looked_up:
         raise NotFinishableError(f'"{scan.relation}" is no stream')
@@ -187,13 +197,15 @@ def _types(columns: tuple[tuple[str, SqlType], ...], plan: LogicalPlan) -> tuple
     return tuple(kind for _, kind in columns)
 
 
-def _core(rows: CoreRows, cores: tuple[CoreQuery, ...]) -> exp.Query:
-    """The rows of every scan and subquery, one below the other: each in columns of its own."""
+def _core(rows: CoreRows, plan: FinishPlan, cores: tuple[CoreQuery, ...]) -> exp.Query | None:
+    """The rows of every scan of a stream and of every subquery, one below the other: each in columns of its own."""
     trees = {core.relation: core.tree for core in cores}
     kept_of_all = rows.kept
-    every = [entry for kept_rows in kept_of_all for entry in kept_rows.columns]
+    every = [entry for kept_rows in plan.rows if kept_rows.read is None for entry in kept_rows.columns]
     made: exp.Query | None = None
     for place, kept_rows in enumerate(kept_of_all):
+        if plan.rows[place].read is not None:
+            continue
         own = {entry.name for entry in kept_rows.columns}
         where = rows.condition(place)
         items: list[exp.Expr] = [aliased(number(place), SIDE)]
@@ -213,6 +225,5 @@ def _core(rows: CoreRows, cores: tuple[CoreQuery, ...]) -> exp.Query:
         clauses = {"where": exp.Where(this=where)} if where is not None else {}
         block = select(items, source, **clauses)
         made = block if made is None else exp.Union(this=made, expression=block, distinct=False)
-    assert made is not None
-    assert not any(table.name.startswith("__leaf") for table in scans(made))
+    assert made is None or not any(table.name.startswith("__leaf") for table in scans(made))
     return made

@@ -19,7 +19,7 @@ from penstock.frozen import frozen
 from penstock.plan.closing import distinct_key, spread_us, waits
 from penstock.plan.distinct_steps import DistinctStep, distinct_steps
 from penstock.plan.fingerprint import StateDescription, state_of
-from penstock.plan.finishing import finished
+from penstock.plan.finishing import Finished, finished
 from penstock.plan.job_dimensions import DimensionPlan, StaticView, static_nodes
 from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
 from penstock.plan.join_times import note_stand_in
@@ -45,6 +45,8 @@ from penstock.plan.spark_blocks import (
 )
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.trees import aliased, call, dot, number
+from penstock.plan.ttl import job_with_ttl
+from penstock.plan.view_rows import parents_of
 from penstock.plan.windows import duration_words
 
 if TYPE_CHECKING:
@@ -101,7 +103,14 @@ class JobPlan:
     static: tuple[StaticView, ...] = ()  # views over those of dimensions, that the core reads too
     panes: PanePlan | None = None
     finish: FinishPlan | None = None
+    ttl_us: int | None = None  # how long the view store keeps a key that no row comes for (merge), or a row (finish)
+    views: tuple[str, ...] = ()  # materialized views that the view store reads for it
     lookup: LookupTexts | None = None  # the same over calls in the place of joins, where that can be
+
+    @property
+    def of_views(self) -> bool:
+        """Whether it reads materialized views and nothing else: then Spark has no part in it."""
+        return bool(self.views) and not self.scans
 
     def with_lookups(self) -> JobPlan:
         """The plan that calls for the rows of dimensions instead of joining them; its state is the same."""
@@ -114,7 +123,10 @@ def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
 
     Raises QUERY_NOT_YET for a query that this version does not run in a job.
     """
-    state = state or plan.state
+    return job_with_ttl(plan, _plan_job(plan, state or plan.state))
+
+
+def _plan_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     if plan.kept:
         return _finish_job(plan, state)
     refuse(plan)
@@ -142,6 +154,8 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
             hint="leave the option out",
         )
     made = finished(plan)
+    if made.core is None:
+        return _view_job(plan, made)
     found = job_scans(plan, made.core, static=made.static)
     job = _made(plan, found, "finish", found.tree, how=made.how, key=made.plan.unique or ())
     columns = tuple(OutputColumn(field.name, kind) for field, kind in zip(plan.columns, made.types, strict=True))
@@ -149,6 +163,34 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     more = {"answers": [stage.text for stage in made.plan.stages], **({"replaced by": changed} if changed else {})}
     kept = StateDescription(json.dumps({**json.loads(job.state), **more}, sort_keys=True))
     return replace(job, columns=columns, finish=made.plan, state=kept.text, fingerprint=kept.fingerprint)
+
+
+def _view_job(plan: LogicalPlan, made: Finished) -> JobPlan:
+    """The job of a query over materialized views alone: Spark has no part in it."""
+    views = parents_of(made.plan)
+    answers = [[rows.read for rows in made.plan.rows], [stage.text for stage in made.plan.stages]]
+    described = {"scans": dict.fromkeys(views), "kept by": "the view store", "answers": answers}
+    state = StateDescription(json.dumps(described, ensure_ascii=False, sort_keys=True))
+    return JobPlan(
+        kind="finish",
+        scans=(),
+        core="",
+        steps=(),
+        batch=None,
+        reductions=(),
+        merge=None,
+        key=made.plan.unique or (),
+        columns=tuple(OutputColumn(field.name, kind) for field, kind in zip(plan.columns, made.types, strict=True)),
+        uses_event_time=False,
+        spread_us=0,
+        late=None,
+        kept=(),
+        fingerprint=state.fingerprint,
+        state=state.text,
+        how=made.how,
+        finish=made.plan,
+        views=views,
+    )
 
 
 def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:

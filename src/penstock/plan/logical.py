@@ -10,6 +10,7 @@ from penstock.frozen import frozen
 from penstock.plan.context import CoreQuery
 from penstock.plan.nodes import Node, Output, Scan, all_nodes
 from penstock.plan.relation import Field, Mode
+from penstock.plan.ttl import Ttl
 from penstock.sql.statements import Emit
 
 
@@ -27,6 +28,7 @@ class LogicalPlan:
     subqueries: tuple[Node, ...] = ()  # inside expressions: `IN (SELECT …)`, EXISTS, a value; over bounded relations
     kept: bool = False  # planned over all rows so far, which the view store keeps; see finishing
     cores: tuple[CoreQuery, ...] = ()  # the subqueries of a kept plan that Spark runs by itself
+    ttl: Ttl | None = None  # how long state is kept
     state: str | None = None  # 'spark' where a view asks that Spark keeps its state
 
     @property

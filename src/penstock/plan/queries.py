@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -22,6 +23,7 @@ from penstock.plan.relation import Field, Mode
 from penstock.plan.scans import renamed
 from penstock.plan.scope import nearest, same_name
 from penstock.plan.trees import column, select, subquery
+from penstock.plan.view_rows import cannot_read
 from penstock.sql.spans import span_of
 from penstock.sql.statements import Emit, Name, Query
 from penstock.types import INTEGRAL, STRING
@@ -63,7 +65,8 @@ def plan_output(
     try:
         refuse(plan)
     except NotYetError:
-        return asked.kept_plan() or plan
+        with suppress(NotYetError):
+            return asked.kept_plan() or plan
     return plan
 
 
@@ -129,9 +132,16 @@ class _Asked:
             return None
         try:
             plan = self.plan(kept=True)
+            if self.kind != "materialized view" and any(scan.kind == "materialized view" for scan in plan.scans()):
+                return None  # nobody keeps its rows beside those of the view
             return with_finish(plan, finished(plan))
-        except (NotYetError, UnsupportedError, NotFinishableError):
+        except (NotYetError, UnsupportedError):
             return None
+        except NotFinishableError as error:
+            views = [scan.relation for scan in plan.scans() if scan.kind == "materialized view"]
+            if not views or self.kind != "materialized view":
+                return None
+            raise cannot_read(views, str(error), span_of(self.query.tree)) from error
 
 
 def _reads_stream(session: Session, tree: exp.Expr) -> bool:

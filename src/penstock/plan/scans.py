@@ -192,7 +192,7 @@ def _materialized(
     context: PlanContext, definition: MaterializedViewDefinition, alias: str, table: exp.Table
 ) -> Relation:
     name = definition.name.text
-    if not context.continuous:
+    if not context.continuous or context.kept:
         return _bounded(context, name, "materialized view", definition.columns, alias)
     if isinstance(table.args.get("system_time"), SystemTime):
         raise _versioned(name, table)

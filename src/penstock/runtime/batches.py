@@ -211,6 +211,7 @@ class BatchCallback:
                 input_rows=input_rows,
                 started_at_us=started_us,
                 closing_us=logged.watermark_ms * 1000,
+                clock_us=logged.timestamp_ms * 1000,
             ),
             at=hit,
         )

@@ -45,6 +45,7 @@ from penstock.runtime.states import JobState
 from penstock.runtime.supervisor import Supervisor
 from penstock.runtime.system_rows import system_table
 from penstock.runtime.targets import Target, ViewTarget
+from penstock.runtime.view_run import ViewRun
 from penstock.spark.session import stop_session
 from penstock.sql.statements import Name
 from penstock.stores.load_catalog import load_session, typed_settings
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 _START_SECONDS: Final = 180.0
+# States in which a view that is built on others is not refreshed.
+_STANDING: Final = frozenset({JobState.PAUSED, JobState.STOPPED, JobState.FAILED})
 # Errors of the data, not of the query: the view is there, its job has failed.
 _DATA_ERRORS: Final = frozenset({"BAD_RECORD", "LATE_ROW", "SOURCE_DATA_LOST"})
 
@@ -87,6 +90,7 @@ class Engine:
             self._object_settings = {item.key: typed_settings(item.settings) for item in self.home.catalog.objects()}
             self.notices: list[str] = list(self.home.catalog.concerns)
             use_secrets(self.home.path, lambda name: secret_of(self, name))
+            self.home.views.on_failed = self._view_failed
             self.dimensions.open()
             self._open_relations()
             self._open_jobs()
@@ -158,6 +162,8 @@ class Engine:
     def open_windows(self, job: Job) -> pa.Table | None:
         """The live groups of the windows nearest to a job's input, from the view store or from Spark's state; None
         where neither has any."""
+        if job.spec.plan.of_views:
+            return None
         if job.spec.plan.panes is not None and job.spec.view is not None:
             return self.home.views.open_windows(job.spec.view)
         if not self.home.spark_started:
@@ -167,7 +173,7 @@ class Engine:
 
     def join_buffers(self, job: Job) -> pa.Table | None:
         """The rows that the joins of a job keep, from Spark's state; None where it has none."""
-        if not self.home.spark_started:
+        if not self.home.spark_started or job.spec.plan.of_views:
             return None
         job.let_spark_note()
         return join_buffers(self.home.spark(), job.checkpoint, job.spec.plan.kept)
@@ -289,7 +295,7 @@ class Engine:
         """Start a new job and wait until it runs; one that cannot is taken back, with its error."""
         job = self._new_job(spec, statement=statement)
         self.session = self.session.with_job(spec.name)
-        _LOG.info("job %s: a pipeline over %s", spec.name, ", ".join(scan.relation for scan in spec.plan.scans))
+        _LOG.info("job %s: a pipeline over %s", spec.name, ", ".join(spec.inputs))
         try:
             job.start()
             job.wait_first_batch(_START_SECONDS)
@@ -355,6 +361,8 @@ class Engine:
     def _make_run(self, job: Job, run_number: int) -> Run:
         from penstock.runtime.job_statements import sources_of
 
+        if job.spec.plan.of_views:
+            return ViewRun(job.spec, self.home.views, self.clock, job.batch_done)
         # What ALTER has changed of a stream counts from the next start of its jobs.
         job.spec = replace(job.spec, sources=sources_of(job.spec.plan, self.session))
         facts = self.home.views.job_facts(job.name)
@@ -388,6 +396,8 @@ class Engine:
     def _job_changed(self, job: Job, before: JobState, after: JobState, reason: str) -> None:
         """Keep every change of state, so that the next opening goes on from it."""
         views = self.home.views
+        if job.spec.plan.of_views and job.spec.view is not None and after in _STANDING:
+            views.hold(job.spec.view)  # first: killed in between, the next opening finds a view to be filled again
         error = kept_text(job.error)
         views.add_transition(JobTransition(job.name, self.clock.now_us(), before.value, after.value, reason))
         views.save_job(
@@ -398,6 +408,12 @@ class Engine:
             restarts=job.restarts,
             started_at_us=job.started_at_us,
         )
+
+    def _view_failed(self, view: str, error: PenstockError) -> None:
+        """A view could not follow those that it is built on: they go on without it."""
+        job = self.jobs.get(view)
+        if job is not None and job.state.active:
+            job.move(JobState.FAILED, error.message, error)
 
     def find_job(self, name: str) -> Job:
         """The job of this name, in any case of letters."""
@@ -477,6 +493,9 @@ class Engine:
         with job.control:
             self._settle(job, timeout)
             if job.state is JobState.STOPPED:
+                return
+            if job.spec.plan.of_views:
+                job.stop(JobState.STOPPED, "drained")
                 return
             job.move(JobState.DRAINING, "drain")
             job.move_time(lambda tracker: tracker.drain(job.spec.plan.spread_us, whole_us=WATERMARK_US))

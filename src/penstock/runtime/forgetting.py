@@ -36,6 +36,6 @@ def sweep(home: Home, jobs: Collection[str], views: Collection[str]) -> None:
     for directory in home.jobs.iterdir() if home.jobs.is_dir() else ():
         if directory not in kept:
             shutil.rmtree(directory, ignore_errors=True)
-    for spec in home.views.specs():
+    for spec in reversed(home.views.specs()):  # those that are built on others first
         if spec.name not in views:
             home.views.drop_view(spec.name)

@@ -30,6 +30,12 @@ class JobCheckpoints:
     """What a `CheckpointCoordinator` triggers, waits for and recovers from, for one job."""
 
     def __init__(self, engine: Engine, job: Job) -> None:
+        if job.spec.plan.of_views:
+            raise RuntimeFailure(
+                "JOB_STATE",
+                f"job {job.name} reads views alone and has no checkpoints of its own",
+                hint=f"go back with a job below: {', '.join(job.spec.plan.views)}",
+            )
         self._engine = engine
         self._job = job
         self._lock = RLock()

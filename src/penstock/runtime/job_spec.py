@@ -45,7 +45,7 @@ class JobSpec:
     @property
     def bounded(self) -> bool:
         """Whether all its input comes to an end."""
-        return all(source.bounded for source in self.sources)
+        return bool(self.sources) and all(source.bounded for source in self.sources)
 
     @property
     def jar_sets(self) -> tuple[str, ...]:
@@ -55,6 +55,11 @@ class JobSpec:
             options.append(self.sink.options)
         return tuple(dict.fromkeys(name for one in options for name in jars_of(one)))
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The streams and materialized views that it reads, each once."""
+        return tuple(dict.fromkeys((*(scan.relation for scan in self.plan.scans), *self.plan.views)))
+
     def reads(self, relation: str) -> bool:
         return any(scan.relation == relation for scan in self.plan.scans)
 
@@ -63,7 +68,7 @@ class JobSpec:
         return any(dimension.relation == relation for dimension in self.plan.dimensions)
 
     def uses(self, relation: str) -> bool:
-        return self.reads(relation) or self.looks_up(relation)
+        return self.reads(relation) or self.looks_up(relation) or relation in self.plan.views
 
     def writes(self, relation: str) -> bool:
         """Whether its rows go to a relation."""

@@ -46,17 +46,16 @@ def view_spec(engine: Engine, definition: MaterializedViewDefinition) -> JobSpec
 
 def _refuse_not_yet(options: ResolvedViewOptions) -> None:
     """Options of a job that are read and checked, and do nothing yet: better refused than ignored."""
-    if options.state_ttl is not None:
+    if options.state_ttl and "state_ttl" not in options.from_settings:
         raise NotYetError(
             "QUERY_NOT_YET",
-            "option state_ttl is not there yet",
-            hint="leave it out; a window bounds the state of a query",
+            "option state_ttl of an INSERT is not there yet",
+            hint="leave it out; a window bounds the state of a query, and a materialized view can have a state_ttl",
         )
 
 
 def make_view_spec(definition: MaterializedViewDefinition, logical: LogicalPlan, session: Session) -> JobSpec:
     """The job of a view whose query is planned."""
-    _refuse_not_yet(definition.options)
     plan = plan_job(logical, state=definition.options.state)
     spec = JobSpec(
         name=definition.name.text,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 def physical_plan(engine: Engine, logical: LogicalPlan) -> str:
     """Spark's physical plan of a continuous query: of each batch, and of what the batch is reduced to."""
     plan = plan_job(logical)
+    if plan.of_views:
+        return plan.how
     spec = JobSpec(
         name="explain",
         kind="ephemeral",

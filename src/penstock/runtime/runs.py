@@ -91,7 +91,7 @@ def make_run(
     if spec.plan.merge is not None:
         functions.make_ready_to_merge(store, spec.plan.functions)
     if spec.view is not None:
-        store.create_view(_view_spec(spec, types))
+        store.create_view(view_spec_of(spec, types))
     kind: type[Run] = Run
     if is_realtime(spec):
         check_slots(spec, scans, spark.sparkContext.defaultParallelism)
@@ -217,7 +217,7 @@ def _found_types(
         raise as_failure(f"job {spec.name}", error) from error
 
 
-def _view_spec(spec: JobSpec, found: dict[str, SqlType]) -> ViewSpec:
+def view_spec_of(spec: JobSpec, found: dict[str, SqlType]) -> ViewSpec:
     """The view that the store keeps, with the types that Spark finds where the planner cannot tell."""
     assert spec.view is not None
     plan = spec.plan
@@ -239,6 +239,7 @@ def _view_spec(spec: JobSpec, found: dict[str, SqlType]) -> ViewSpec:
         hidden=hidden,
         panes=plan.panes,
         finish=plan.finish.with_types(found) if plan.finish is not None else None,
+        ttl_us=plan.ttl_us,
     )
 
 

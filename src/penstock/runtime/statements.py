@@ -112,6 +112,7 @@ def _create_view(statement: s.CreateMaterializedView, engine: Engine, analysis: 
     if _unchanged(engine, definition.object_key, analysis):
         return
     spec = make_view_spec(definition, _only_plan(analysis), analysis.session)  # refuses before anything is written
+    _refuse_below_jobs(engine, definition.object_key, statement.name)
     _make_way(engine, definition.object_key)
     engine.put_catalog(analysis.session)
     _start_or_undo(engine, definition.object_key, lambda: engine.start_job(spec))

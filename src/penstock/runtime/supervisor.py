@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 _EVERY: Final = 0.1
 _UPKEEP_EVERY: Final = 5.0
+_FORGET_EVERY: Final = 1.0
+_LOOKS_A_TTL: Final = 4
 
 
 class Supervisor:
@@ -34,6 +36,7 @@ class Supervisor:
         self._due: dict[str, float] = {}
         self._backoffs: dict[str, Backoff] = {}
         self._told: dict[str, str] = {}
+        self._quiet: dict[str, tuple[object, float]] = {}  # the last batch of a job that forgets, and since when
         self._next_upkeep = clock.monotonic() + _UPKEEP_EVERY
         self._thread = threading.Thread(target=self._loop, name="penstock-supervisor", daemon=True)
 
@@ -111,6 +114,7 @@ class Supervisor:
             job.stop(JobState.STOPPED, "its input has ended")
             return
         self._tick(job)
+        self._forget(job)
 
     def _start(self, job: Job) -> None:
         if job.state not in (JobState.RESTARTING, JobState.CREATED, JobState.STOPPED, JobState.FAILED):
@@ -129,6 +133,19 @@ class Supervisor:
                 job.move(JobState.FAILED, error.message, error)
         else:
             self._told.pop(job.name, None)
+
+    def _forget(self, job: Job) -> None:
+        """State is forgotten by the clock of batches: where no rows come, one without any is asked for."""
+        ttl_us = job.spec.plan.ttl_us
+        if ttl_us is None:
+            return
+        now = self._clock.monotonic()
+        last, since = self._quiet.setdefault(job.name, (job.last, now))
+        if last is not job.last:
+            self._quiet[job.name] = (job.last, now)
+        elif now - since >= max(_FORGET_EVERY, ttl_us / 1e6 / _LOOKS_A_TTL):
+            self._quiet[job.name] = (job.last, now)
+            job.nudge()
 
     def _tick(self, job: Job) -> None:
         """Partitions that have been silent for long no longer hold the watermark back."""

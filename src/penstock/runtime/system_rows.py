@@ -71,6 +71,8 @@ def job_row(engine: Engine, job: Job, *, with_lag: bool = True) -> dict[str, Any
     that does not answer."""
     entry = engine.home.views.ledger(job.name)
     tracker = job.tracker
+    if job.spec.plan.of_views:
+        tracker = None  # its event time is that of the views below, which the ledger tells
     watermark = tracker.watermark_us if tracker is not None else entry.watermark_us if entry is not None else None
     return {
         "name": job.name,

@@ -288,7 +288,10 @@ def test_views_are_put_in_place_and_materialized_views_are_read() -> None:
     assert labels(planned(view + "SELECT symbol FROM v")) == ["Result", "Project", "Project", "Filter", "Scan"]
     stored = "CREATE MATERIALIZED VIEW m AS SELECT symbol, COUNT(*) AS n FROM trades GROUP BY symbol;"
     assert planned(stored + "SELECT n FROM m ORDER BY n").bounded
-    assert refused(stored + "CREATE MATERIALIZED VIEW w AS SELECT symbol FROM m") == "UPDATING_INPUT"
+    above = planned(stored + "CREATE MATERIALIZED VIEW w AS SELECT symbol FROM m WHERE n > 3")
+    assert labels(above) == ["MaterializedView", "Finish", "Project", "Filter", "Scan"]
+    assert (above.bounded, above.kept) == (False, True)
+    assert refused(stored + "CREATE SINK w WITH (connector = 'console') AS SELECT symbol FROM m") == "UPDATING_INPUT"
 
 
 def test_a_statement_set_is_as_loose_as_its_loosest_insert() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.stores.duckdb_types import duckdb_type, quoted
 from penstock.stores.views.database import run_with
 from penstock.stores.views.model import ViewSpec
-from penstock.stores.views.view_table import BATCH, BatchMark, picked
+from penstock.stores.views.view_table import BATCH, BatchMark, ViewTable, picked
 
 if TYPE_CHECKING:
     import duckdb
@@ -18,6 +18,7 @@ class AppendView:
     """The table of an append view: seq, batch, done, wm, and the columns as c0, c1, …"""
 
     keyed = False
+    parents: tuple[ViewTable, ...] = ()
 
     def __init__(self, number: int, spec: ViewSpec) -> None:
         self.id = number

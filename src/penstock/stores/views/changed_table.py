@@ -80,6 +80,13 @@ class ChangedTable(KeptTable):
             self._changed(self._present(self._new), self._present(f"(FROM {self._old} WHERE had)")),
         ]
 
+    def expires(self, batch: int) -> list[str]:
+        gone = f"DELETE FROM {self._table} WHERE batch <= {batch} RETURNING *"
+        return [
+            f"CREATE OR REPLACE TEMP TABLE ex AS WITH o AS ({gone}) FROM o",
+            f"INSERT INTO {self.source.changed} SELECT {', '.join(self._columns)} FROM {self._present('ex')}",
+        ]
+
     def tidies(self, floor: int) -> list[str]:
         return [f"DELETE FROM {self._history} WHERE since <= {floor}"]
 

@@ -73,6 +73,19 @@ class KeptTable:
             f"INSERT INTO {self.source.table} SELECT {batch}, * FROM {self.source.changed}",
         ]
 
+    def expires(self, batch: int) -> list[str]:
+        """The rows of batches up to one are kept no longer; they are among what has changed."""
+        gone = f"DELETE FROM {self.source.table} WHERE batch <= {batch} RETURNING *"
+        return [
+            f"CREATE OR REPLACE TEMP TABLE ex AS WITH o AS ({gone}) SELECT * EXCLUDE (batch) FROM o",
+            f"INSERT INTO {self.source.changed} FROM ex",
+        ]
+
+    def unchanged(self) -> str:
+        """No batch of its own is worked on."""
+        empty = f"SELECT {', '.join(self.source.columns.values())} FROM {self.source.table} LIMIT 0"
+        return f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS {empty}"
+
     def forgets(self, batch: int) -> list[str]:
         """The rows that came after a batch are kept no longer."""
         gone = f"DELETE FROM {self.source.table} WHERE batch > {batch} RETURNING *"

@@ -12,12 +12,14 @@ from penstock.plan.finish_plan import SIDE
 from penstock.stores.duckdb_types import duckdb_type, quoted
 from penstock.stores.views.changed_table import ChangedTable
 from penstock.stores.views.finish_sources import KeptTable, Source
+from penstock.stores.views.view_rows import ViewRows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from penstock.plan.finish_plan import FinishPlan, KeptRows, Leaf, Stage
     from penstock.stores.views.model import ViewSpec
+    from penstock.stores.views.view_table import ViewTable
 
 
 class StageText:
@@ -50,10 +52,10 @@ class StageText:
         listed = queries if len(queries) > 1 else [query.replace("SELECT", "SELECT DISTINCT", 1) for query in queries]
         return f"CREATE OR REPLACE TEMP TABLE ck AS {' UNION '.join(listed)}"
 
-    def answers(self) -> list[str]:
-        """The rows of the touched keys leave the answer, and come into it as they are now."""
-        leaves = ", ".join(f"{quoted(leaf.name)} AS ({self._leaf(leaf)})" for leaf in self._stage.leaves)
-        keys = [f"v.{self.source.columns[name]}" for name in self._stage.keys]
+    def answers(self, *, whole: bool = False) -> list[str]:
+        """The rows of the touched keys leave the answer, and come into it as they are now; `whole`: of all keys."""
+        leaves = ", ".join(f"{quoted(leaf.name)} AS ({self._leaf(leaf, whole)})" for leaf in self._stage.leaves)
+        keys = [] if whole else [f"v.{self.source.columns[name]}" for name in self._stage.keys]
         gone = f"DELETE FROM {self.source.table} AS v{_matching(keys)}"
         text = f"SELECT * FROM ({self._stage.text}) AS answer ({self._listed})"
         return [
@@ -72,19 +74,28 @@ class StageText:
         """As `changes`, where nothing is touched."""
         return f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS FROM {self.source.table} LIMIT 0"
 
-    def _leaf(self, leaf: Leaf) -> str:
+    def _leaf(self, leaf: Leaf, whole: bool) -> str:
         below = self._below[leaf.source]
         columns = ", ".join(f"r.{below.columns[name]} AS {quoted(shown)}" for shown, name in leaf.columns)
-        return f"SELECT {columns} FROM {below.table} AS r{_matching([f'r.{below.columns[name]}' for name in leaf.key])}"
+        keys = [] if whole else [f"r.{below.columns[name]}" for name in leaf.key]
+        return f"SELECT {columns} FROM {below.table} AS r{_matching(keys)}"
 
 
 class FinishText:
     """Writes the statements of a view. `st` is the batch, `df` what it has changed in the view."""
 
-    def __init__(self, number: int, spec: ViewSpec, plan: FinishPlan) -> None:
+    def __init__(self, number: int, spec: ViewSpec, plan: FinishPlan, views: Mapping[str, ViewTable]) -> None:
         self.log = f"store.l{number}"
-        self.kept = [_kept(f"store.r{number}_{place}", place, rows) for place, rows in enumerate(plan.rows)]
-        sources = [kept.source for kept in self.kept]
+        self.kept: list[KeptTable] = []
+        self.views: list[ViewRows] = []
+        sources: list[Source] = []
+        for place, rows in enumerate(plan.rows):
+            if rows.read is None:
+                self.kept.append(_kept(f"store.r{number}_{place}", place, rows))
+                sources.append(self.kept[-1].source)
+            else:
+                self.views.append(ViewRows(place, rows, views[rows.relation]))
+                sources.append(self.views[-1].source)
         self.stages: list[StageText] = []
         for place, stage in enumerate(plan.stages, start=1):
             table = f"store.v{number}" if place == len(plan.stages) else f"store.g{number}_{place}"

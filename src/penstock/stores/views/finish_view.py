@@ -15,9 +15,19 @@ from penstock.stores.duckdb_types import quoted
 from penstock.stores.views.database import one_row, run_with
 from penstock.stores.views.finish_text import FinishText
 from penstock.stores.views.model import ViewSpec
-from penstock.stores.views.view_table import BATCH, KEPT_BATCHES, TIDY_EVERY, BatchMark, picked
+from penstock.stores.views.view_table import (
+    BATCH,
+    KEPT_BATCHES,
+    NO_VIEWS,
+    TIDY_EVERY,
+    BatchMark,
+    ViewTable,
+    picked,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     import duckdb
     import pyarrow as pa
 
@@ -28,25 +38,31 @@ class FinishView:
 
     keyed = True
 
-    def __init__(self, number: int, spec: ViewSpec) -> None:
+    def __init__(self, number: int, spec: ViewSpec, views: Mapping[str, ViewTable] = NO_VIEWS) -> None:
+        """`views` are those that it may be built on, by their names."""
         self.id = number
         self.spec = spec
         if spec.finish is None:
             raise InternalError(f"view {spec.name} has no finish")
-        self._text = FinishText(number, spec, spec.finish)
+        self._text = FinishText(number, spec, spec.finish, views)
+        self._clocks = f"store.t{number}"  # of batches, where rows are kept for a time
+        self.parents: tuple[ViewTable, ...] = tuple({rows.parent.id: rows.parent for rows in self._text.views}.values())
 
     def create(self, writer: duckdb.DuckDBPyConnection) -> None:
         for statement in self._text.creates():
             writer.execute(statement)
+        if self.spec.ttl_us is not None:
+            writer.execute(f"CREATE TABLE {self._clocks} (batch BIGINT, clock BIGINT)")
 
     def drop(self, writer: duckdb.DuckDBPyConnection) -> None:
         for table in self._text.tables:
             writer.execute(f"DROP TABLE {table}")
+        writer.execute(f"DROP TABLE IF EXISTS {self._clocks}")
 
     def apply(self, writer: duckdb.DuckDBPyConnection, rows: pa.Table, mark: BatchMark) -> int:
         if mark.batch % TIDY_EVERY == 0:
             self._tidy(writer, mark.batch - KEPT_BATCHES)
-        if not rows.num_rows:
+        if not rows.num_rows and self.spec.ttl_us is None:
             return 0
         text = self._text
         names, stored = text.given
@@ -55,8 +71,42 @@ class FinishView:
         for kept in text.kept:
             for statement in kept.adds(mark.batch):
                 writer.execute(statement)
-        if not self._answer(writer):
-            return 0
+        for view in text.views:
+            writer.execute(view.unchanged())
+        if self.spec.ttl_us is not None:
+            self._expire(writer, mark, mark.clock_us - self.spec.ttl_us)
+        return self._log_differences(writer, mark) if self._answer(writer) else 0
+
+    def _expire(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark, upto_us: int) -> None:
+        """Let go of the rows of batches that were run before a time. Nobody can go back before that any more."""
+        row = one_row(writer, f"SELECT max(batch) FROM {self._clocks} WHERE clock <= {upto_us}")
+        writer.execute(f"INSERT INTO {self._clocks} VALUES ({mark.batch}, {mark.clock_us})")
+        if row is None or row[0] is None:
+            return
+        for kept in self._text.kept:
+            for statement in kept.expires(row[0]):
+                writer.execute(statement)
+        writer.execute(f"DELETE FROM {self._clocks} WHERE batch <= {row[0]}")
+        writer.execute("UPDATE store.views SET floor = ? WHERE id = ?", [mark.batch, self.id])
+
+    def refresh(self, writer: duckdb.DuckDBPyConnection, moved: Collection[int], mark: BatchMark) -> int:
+        """Views that it is built on have changed, told by their numbers: answer what that touches."""
+        for kept in self._text.kept:
+            writer.execute(kept.unchanged())
+        for view in self._text.views:
+            writer.execute(view.changed() if view.parent.id in moved else view.unchanged())
+        return self._log_differences(writer, mark) if self._answer(writer) else 0
+
+    def refill(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark) -> int:
+        """Answer everything from what the store holds now; what differs is logged as the changes of the batch."""
+        for stage in self._text.stages:
+            for statement in stage.answers(whole=True):
+                writer.execute(statement)
+        return self._log_differences(writer, mark)
+
+    def _log_differences(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark) -> int:
+        """What differs between `nw` and `od` becomes changes of the view; how many."""
+        text = self._text
         writer.execute(text.differences())
         # Counted after the fact: a row's place in `df` is its place in the log.
         changes = _count(writer, "df")
@@ -92,6 +142,8 @@ class FinishView:
             for stage in text.stages:
                 writer.execute(f"DELETE FROM {stage.source.table}")
         writer.execute(f"DELETE FROM {text.log} WHERE batch > {batch}")
+        if self.spec.ttl_us is not None:
+            writer.execute(f"DELETE FROM {self._clocks} WHERE batch > {batch}")
 
     def _tidy(self, writer: duckdb.DuckDBPyConnection, floor: int) -> None:
         """Let go of rows that were replaced long ago; nobody goes back behind `floor`."""

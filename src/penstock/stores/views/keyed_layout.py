@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from penstock.plan.merge_plan import MergePlan, Partial
     from penstock.types import SqlType
 
+# When a row last came for a key, by the clock of batches, which stands in `cl`: where keys are forgotten.
+SEEN: Final = ("seen", "BIGINT")
 _MERGES: Final[dict[str, Callable[[str, str], str]]] = {
     "sum": lambda old, new: f"CASE WHEN {old} IS NULL THEN {new} WHEN {new} IS NULL THEN {old} ELSE {old} + {new} END",
     "count": lambda old, new: f"coalesce({old}, 0) + coalesce({new}, 0)",
@@ -124,7 +126,7 @@ def _of_merge(spec: ViewSpec, plan: MergePlan) -> KeyedLayout:
         computed.append((stored, kind))
         expressions.append(f"CAST({column.expression} AS {kind}) AS {stored}")
         visible.append((column.name, stored))
-    values = (*partials, *computed)
+    values = (*partials, *computed, *((SEEN,) if spec.ttl_us is not None else ()))
     mine = _prefix([name for name, _ in sources])
 
     def merged(same: str) -> str:
@@ -136,6 +138,8 @@ def _of_merge(spec: ViewSpec, plan: MergePlan) -> KeyedLayout:
         inner += [f"v.{name} AS {mine}{name}" for name in (*(name for name, _ in values), "shown")]
         outer = [f"{quoted(name)} AS {stored}" for name, stored in sources]
         outer += expressions
+        if spec.ttl_us is not None:
+            outer.append(f"(SELECT clock FROM cl) AS {SEEN[0]}")
         outer.append("true AS shown" if plan.keep is None else f"coalesce(({plan.keep}), false) AS shown")
         outer += [f"{mine}{name} AS o_{name}" for name in (*(name for name, _ in values), "shown")]
         return f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM st LEFT JOIN od AS v ON {same})"

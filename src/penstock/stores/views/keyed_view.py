@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from penstock.errors import InternalError
 from penstock.stores.duckdb_types import quoted
 from penstock.stores.views.database import one_row, run_with
-from penstock.stores.views.keyed_layout import KeyedLayout, layout_of
+from penstock.stores.views.keyed_layout import SEEN, KeyedLayout, layout_of
 from penstock.stores.views.model import ViewSpec
-from penstock.stores.views.view_table import BATCH, BatchMark, picked
+from penstock.stores.views.view_table import BATCH, BatchMark, ViewTable, picked
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,6 +26,7 @@ class KeyedView:
     """The tables of a keyed view: v<n> with its rows and l<n> with its log."""
 
     keyed = True
+    parents: tuple[ViewTable, ...] = ()
 
     def __init__(self, number: int, spec: ViewSpec) -> None:
         self.id = number
@@ -52,8 +53,13 @@ class KeyedView:
         writer.execute(f"DROP TABLE {self._log}")
 
     def apply(self, writer: duckdb.DuckDBPyConnection, rows: pa.Table, mark: BatchMark) -> int:
+        gone = 0
+        if self.spec.ttl_us is not None:
+            # First: a row that comes for a key that is too old begins anew, whether or not a batch ran in between.
+            gone = self._forget(writer, mark, mark.clock_us - self.spec.ttl_us)
+            writer.execute(f"CREATE OR REPLACE TEMP TABLE cl AS SELECT CAST({mark.clock_us} AS BIGINT) AS clock")
         if not rows.num_rows:
-            return 0
+            return gone
         texts = self._texts
         names, stored = self._layout.batch_columns(rows.column_names)
         batch = picked(rows, self.spec.name, names, stored)
@@ -69,10 +75,29 @@ class KeyedView:
         # Changes stand first in `nw`, in the order of their keys: a row's place there is its place in the log.
         writer.execute(
             f"INSERT INTO {self._log} "
-            f"SELECT CASE WHEN op IS NOT NULL THEN {mark.first_seq - 1} + row_number() OVER () END, op, "
+            f"SELECT CASE WHEN op IS NOT NULL THEN {mark.first_seq + gone - 1} + row_number() OVER () END, op, "
             f"{mark.batch}, {mark.at_us}, {mark.watermark_text}, {texts['logged']} FROM nw WHERE touched"
         )
-        return int(changes)
+        return gone + int(changes)
+
+    def _forget(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark, upto_us: int) -> int:
+        """Keys that no row came for since then leave the view; how many of them were shown."""
+        kept = self._layout
+        keys = [name for name, _ in kept.keys]
+        gone = f"DELETE FROM {self._table} WHERE {SEEN[0]} <= {upto_us} RETURNING *"
+        order = ", ".join(("NOT shown", *keys))
+        writer.execute(f"CREATE OR REPLACE TEMP TABLE od AS WITH o AS ({gone}) FROM o ORDER BY {order}")
+        counted = one_row(writer, "SELECT count(*) FILTER (WHERE shown) FROM od")
+        assert counted is not None
+        before = ", ".join(
+            ("shown", *keys, *(name for name, _ in kept.values), *(("NULL",) * len(kept.visible_values)))
+        )
+        writer.execute(
+            f"INSERT INTO {self._log} "
+            f"SELECT CASE WHEN shown THEN {mark.first_seq - 1} + row_number() OVER () END, "
+            f"CASE WHEN shown THEN 'delete' END, {mark.batch}, {mark.at_us}, {mark.watermark_text}, {before} FROM od"
+        )
+        return int(counted[0])
 
     def undo(self, writer: duckdb.DuckDBPyConnection, batch: int) -> None:
         kept = self._layout
@@ -80,7 +105,7 @@ class KeyedView:
         by = f"PARTITION BY {keys} " if keys else ""
         writer.execute(
             f"CREATE OR REPLACE TEMP TABLE st AS SELECT * FROM {self._log} WHERE batch > {batch} "
-            f"QUALIFY row_number() OVER ({by}ORDER BY batch) = 1"
+            f"QUALIFY row_number() OVER ({by}ORDER BY batch, rowid) = 1"  # one batch can forget a key and bring it back
         )
         writer.execute(self._texts["remove"])
         before = "".join(f"{name}, " for name, _ in kept.keys) + "".join(f"o_{name}, " for name, _ in kept.values)

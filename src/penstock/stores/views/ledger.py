@@ -17,6 +17,10 @@ from penstock.stores.views.model import BatchCommit, LedgerEntry, PartitionOffse
 if TYPE_CHECKING:
     import duckdb
 
+# In the place of the hash of offsets: a view that is built on others stands still, by itself or because of one below.
+HELD: Final = "held"
+WAITS: Final = "waits"
+
 _COLUMNS: Final = 'job, batch, hash, wm, tracker, "offsets", counters, input_rows, size_bytes, started, completed'
 
 

@@ -30,7 +30,8 @@ class ViewSpec:
     `columns` are the ones a reader sees. `hidden` are further columns of the batches of `update` views, kept but not
     shown. `key` are names of either; a `merge` view takes its keys from the merge plan. A `panes` view has a merge plan
     too, and rows are only added to it, as windows close. A `finish` view is answered from the rows of its batches,
-    which it keeps. `retention_us` is how long changes can be asked for, None for ever.
+    which it keeps. `retention_us` is how long changes can be asked for, None for ever. `ttl_us` is how long a `merge`
+    view keeps a key that no row comes for, and a `finish` view a row; None for ever.
     """
 
     name: str
@@ -42,6 +43,7 @@ class ViewSpec:
     hidden: tuple[tuple[str, SqlType], ...] = ()
     panes: PanePlan | None = None
     finish: FinishPlan | None = None
+    ttl_us: int | None = None
 
 
 @frozen
@@ -62,7 +64,8 @@ class BatchCommit:
     `dead` have the columns of penstock.late_rows and penstock.dead_letters without `job`; columns that are missing are
     NULL, and a missing `batch_id` is this batch. `size_bytes` is what the batch wrote, by default the size of its rows.
     `closing_us` is the watermark under which the batch ran: it closes the windows of a `panes` view that end by then.
-    `retried` are places of dead letters that the batch has read, and that are none any more.
+    `retried` are places of dead letters that the batch has read, and that are none any more. `clock_us` is the time of
+    the batch, the same whenever it is run again: by it a view tells what is too old to be kept.
     """
 
     job: str
@@ -81,6 +84,7 @@ class BatchCommit:
     size_bytes: int | None = None
     closing_us: int = 0
     retried: tuple[tuple[str, int, int], ...] = ()
+    clock_us: int = 0
 
 
 @frozen

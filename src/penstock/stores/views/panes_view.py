@@ -15,7 +15,7 @@ from penstock.stores.views.append_view import AppendView
 from penstock.stores.views.database import one_row, run_with
 from penstock.stores.views.model import ViewSpec
 from penstock.stores.views.pane_text import PaneText
-from penstock.stores.views.view_table import BATCH, KEPT_BATCHES, TIDY_EVERY, BatchMark, picked
+from penstock.stores.views.view_table import BATCH, KEPT_BATCHES, TIDY_EVERY, BatchMark, ViewTable, picked
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,6 +27,7 @@ class PanesView:
     with the watermark up to which each batch closed windows, where it moved."""
 
     keyed = False
+    parents: tuple[ViewTable, ...] = ()
 
     def __init__(self, number: int, spec: ViewSpec) -> None:
         self.id = number

@@ -15,7 +15,7 @@ from penstock.stores.views.database import fetched
 from penstock.stores.views.model import Answer, AsOf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import duckdb
     import pyarrow as pa
@@ -49,16 +49,47 @@ def answer(
 
 
 def as_of(reader: duckdb.DuckDBPyConnection, views: Mapping[str, ViewTable]) -> dict[str, AsOf]:
-    """The last batch of each view, and the watermark it had."""
+    """The last batch of each view, and the watermark it had.
+
+    A view that is built on others shows the batch of the job below. Where there are several such jobs it has no batch
+    of its own, and what they have committed is told beside it.
+    """
     if not views:
         return {}
-    numbers = ", ".join(str(view.id) for view in views.values())
+    every = {below.id: below for view in views.values() for below in (view, *_below(view))}
+    numbers = ", ".join(map(str, every))
     rows = reader.execute(
         f"SELECT view, max(batch), max_by(struct_pack(wm := wm), batch) FROM store.ledger WHERE view IN ({numbers}) "
         "GROUP BY view"
     ).fetchall()
     latest: dict[int, AsOf] = {view: (batch, mark["wm"]) for view, batch, mark in rows}
-    return {name: latest.get(view.id, (None, None)) for name, view in views.items()}
+    found: dict[str, AsOf] = {}
+    for name, view in views.items():
+        shown = _shown(view, latest)
+        if len(shown) == 1:
+            found[name] = next(iter(shown.values()))
+        else:
+            marks = [mark for _, mark in shown.values()]
+            known = [mark for mark in marks if mark is not None]
+            found[name] = (None, min(known) if known and len(known) == len(marks) else None)
+            found |= {every[number].spec.name: latest[number] for number in shown if number in latest}
+    return found
+
+
+def _below(view: ViewTable) -> Iterator[ViewTable]:
+    for parent in view.parents:
+        yield parent
+        yield from _below(parent)
+
+
+def _shown(view: ViewTable, latest: Mapping[int, AsOf]) -> dict[int, AsOf]:
+    """The batches that a view shows, by the number of the view of each job."""
+    if view.id in latest or not view.parents:
+        return {view.id: latest.get(view.id, (None, None))}
+    found: dict[int, AsOf] = {}
+    for parent in view.parents:
+        found |= _shown(parent, latest)
+    return found
 
 
 def _named(sql: str, views: Iterable[str]) -> list[str]:

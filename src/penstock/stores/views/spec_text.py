@@ -10,7 +10,7 @@ from penstock.stores.views.model import ViewSpec
 from penstock.types import Field, SqlType
 
 if TYPE_CHECKING:
-    from penstock.plan.finish_plan import FinishPlan
+    from penstock.plan.finish_plan import FinishPlan, RowChanges
     from penstock.plan.merge_plan import MergePlan
     from penstock.plan.pane_plan import PanePlan
 
@@ -30,6 +30,8 @@ def spec_to_text(spec: ViewSpec) -> str:
         document["panes"] = asdict(spec.panes)
     if spec.finish is not None:
         document["finish"] = _finish_out(spec.finish)
+    if spec.ttl_us is not None:
+        document["ttl_us"] = spec.ttl_us
     return json.dumps(document, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -46,6 +48,7 @@ def spec_from_text(text: str) -> ViewSpec:
         hidden=tuple((name, _type_in(kind)) for name, kind in document["hidden"]),
         panes=_panes_in(document["panes"]) if "panes" in document else None,
         finish=_finish_in(document["finish"]) if "finish" in document else None,
+        ttl_us=document.get("ttl_us"),
     )
 
 
@@ -64,6 +67,7 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
                 [[entry.name, _maybe_out(entry.type)] for entry in rows.columns],
                 list(rows.shown),
                 *([] if rows.changes is None else [asdict(rows.changes)]),
+                *([] if rows.read is None else [rows.read]),
             ]
             for rows in plan.rows
         ],
@@ -81,17 +85,24 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
     }
 
 
+def _changes_in(document: dict[str, Any]) -> RowChanges:
+    from penstock.plan.finish_plan import RowChanges
+
+    return RowChanges(**{**document, "key": tuple(document["key"])})
+
+
 def _finish_in(document: dict[str, Any]) -> FinishPlan:
-    from penstock.plan.finish_plan import FinishPlan, KeptColumn, KeptRows, Leaf, RowChanges, Stage
+    from penstock.plan.finish_plan import FinishPlan, KeptColumn, KeptRows, Leaf, Stage
 
     rows = tuple(
         KeptRows(
             relation,
             tuple(KeptColumn(name, _maybe_in(kind)) for name, kind in columns),
             tuple(shown),
-            RowChanges(**{**changes[0], "key": tuple(changes[0]["key"])}) if changes else None,
+            changes=next((_changes_in(each) for each in more if isinstance(each, dict)), None),
+            read=next((each for each in more if isinstance(each, str)), None),
         )
-        for relation, columns, shown, *changes in document["rows"]
+        for relation, columns, shown, *more in document["rows"]
     )
     stages = tuple(
         Stage(

@@ -9,7 +9,7 @@ which would otherwise strike inside a commit.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import Condition, RLock
@@ -17,38 +17,32 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from penstock.clock import now_us
-from penstock.errors import CatalogError, InternalError, ResolutionError, RuntimeFailure
-from penstock.stores.arrow_values import python_dicts
-from penstock.stores.duckdb_types import from_duckdb
+from penstock.errors import CatalogError, InternalError, PenstockError, RuntimeFailure
 from penstock.stores.views import records
 from penstock.stores.views.append_view import AppendView
-from penstock.stores.views.change_log import extent, read_changes, read_snapshot, trim
-from penstock.stores.views.database import ViewDatabase, fetched, one_row
+from penstock.stores.views.chain import Chain, Refreshed, RefreshFailedError
+from penstock.stores.views.change_log import extent, trim
+from penstock.stores.views.database import ViewDatabase, one_row
 from penstock.stores.views.finish_view import FinishView
+from penstock.stores.views.job_records import JobRecords
 from penstock.stores.views.keyed_view import KeyedView
 from penstock.stores.views.ledger import Ledger, write_entry
 from penstock.stores.views.model import (
-    Answer,
     BatchCommit,
     CommitResult,
-    JobTransition,
     Kept,
     LedgerEntry,
-    Snapshot,
-    StoredChange,
     ViewSpec,
 )
 from penstock.stores.views.panes_view import PanesView
-from penstock.stores.views.reading import answer
 from penstock.stores.views.schema import prepare
 from penstock.stores.views.spec_text import spec_from_text, spec_to_text
-from penstock.stores.views.system_tables import stored_system_table
+from penstock.stores.views.store_reading import StoreReading
 from penstock.stores.views.user_aggregates import AggregateParts, add_aggregate
 from penstock.stores.views.view_table import BatchMark, ViewTable
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
     from penstock.types import SqlType
 
@@ -66,7 +60,7 @@ _EVERYTHING: Final = Kept()
 NO_RELATIONS: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-class ViewStore:
+class ViewStore(StoreReading, JobRecords):
     """An open view store. Any thread may use it."""
 
     def __init__(self, database: ViewDatabase, clock: Callable[[], int], kept_batches: int) -> None:
@@ -78,6 +72,8 @@ class ViewStore:
         self._views: dict[str, ViewTable] = {}
         self._last_seq: dict[str, int] = {}
         self._ledger = Ledger()
+        self._chain = Chain(database, self._ledger, self._last_seq)
+        self.on_failed: Callable[[str, PenstockError], None] = _nobody  # told of views that stand still from now on
         self._commits = 0
         self._maintained = time.monotonic()
         self._trimmed = self._maintained
@@ -124,11 +120,12 @@ class ViewStore:
     # Views
 
     def create_view(self, spec: ViewSpec) -> None:
-        """Make a view. The same definition again changes nothing but its retention; another one is OBJECT_EXISTS."""
+        """Make a view. The same definition again changes nothing but how long things are kept; another one is
+        OBJECT_EXISTS."""
         with self._lock:
             existing = self._views.get(spec.name)
             if existing is not None:
-                if replace(existing.spec, retention_us=None) != replace(spec, retention_us=None):
+                if _fixed(existing.spec) != _fixed(spec):
                     raise CatalogError(
                         "OBJECT_EXISTS", f"view {spec.name} is kept with other columns", hint="drop the view first"
                     )
@@ -137,19 +134,27 @@ class ViewStore:
                         writer.execute(
                             "UPDATE store.views SET spec = ? WHERE id = ?", [spec_to_text(spec), existing.id]
                         )
-                    self._views = {**self._views, spec.name: _table(existing.id, spec)}
+                    self._use({**self._views, spec.name: _table(existing.id, spec, self._views)})
                 return
+            changes, waits = 0, None
             with self._database.transaction() as writer:
                 row = one_row(writer, "SELECT coalesce(max(id), 0) + 1 FROM store.views")
                 assert row is not None
-                table = _table(row[0], spec)
+                table = _table(row[0], spec, self._views)
                 table.create(writer)
                 writer.execute(
                     "INSERT INTO store.views VALUES (?, ?, ?, 1, -1)", [table.id, spec.name, spec_to_text(spec)]
                 )
-            self._last_seq[spec.name] = 0
-            # Readers take the whole mapping at once, without the lock.
-            self._views = {**self._views, spec.name: table}
+                if table.parents:
+                    changes, waits = self._chain.fill_new(writer, table, self._clock())
+            self._last_seq[spec.name] = changes
+            if waits is not None:
+                self._ledger.remember(waits)
+            self._use({**self._views, spec.name: table})
+
+    def _use(self, views: dict[str, ViewTable]) -> None:
+        # Readers take the whole mapping at once, without the lock.
+        self._views = self._chain.views = views
 
     def add_aggregate(self, name: str, parts: AggregateParts, returns: SqlType) -> None:
         """Make an aggregate of the user's known to the views that merge it; a newer one takes its place."""
@@ -166,7 +171,7 @@ class ViewStore:
                 table.drop(writer)
                 writer.execute("DELETE FROM store.views WHERE id = ?", [table.id])
                 writer.execute("UPDATE store.ledger SET view = NULL WHERE view = ?", [table.id])
-            self._views = {other: kept for other, kept in self._views.items() if other != name}
+            self._use({other: kept for other, kept in self._views.items() if other != name})
             self._last_seq.pop(name, None)
         with self._changed:
             self._changed.notify_all()
@@ -195,29 +200,47 @@ class ViewStore:
             reached("view.before_write")
             now = self._clock()
             first = 0 if batch.view is None else self._last_seq[batch.view] + 1
-            changes = 0
-            with self._database.transaction() as writer:
-                if table is not None and batch.rows is not None:
-                    mark = BatchMark(batch.batch_id, now, batch.watermark_us, first, batch.closing_us)
-                    changes = table.apply(writer, batch.rows, mark)
-                if batch.late is not None:
-                    records.add_late(writer, batch.job, batch.batch_id, batch.late, now)
-                if batch.dead is not None:
-                    records.add_dead(writer, batch.job, batch.batch_id, batch.dead)
-                records.mark_retried(writer, batch.job, batch.batch_id, batch.retried)
-                entry = self._ledger.next(_counted(batch, table, changes), now)
-                write_entry(writer, entry, None if table is None else table.id)
-                reached("view.before_commit")
+            mark = BatchMark(batch.batch_id, now, batch.watermark_us, first, batch.closing_us, batch.clock_us)
+            found, failed = self._refreshing(lambda writer, failed: self._write(writer, batch, mark, failed, reached))
+            changes, entry = found.written
+            assert entry is not None
             self._ledger.remember(entry)
-            self._commits += 1
             if batch.view is not None:
                 self._last_seq[batch.view] = first + changes - 1
             result = CommitResult(False, changes, first, first + changes - 1 if batch.view else 0)
         if changes:
             with self._changed:
                 self._changed.notify_all()
+        self._tell(failed)
         reached("view.after_commit")
         return result
+
+    def _write(
+        self,
+        writer: duckdb.DuckDBPyConnection,
+        batch: BatchCommit,
+        mark: BatchMark,
+        failed: Collection[str],
+        reached: At,
+    ) -> Refreshed:
+        """Everything of a batch, inside the transaction; the views in `failed` stand still from now on."""
+        table = None if batch.view is None else self._table(batch.view)
+        changes = 0
+        if table is not None and batch.rows is not None:
+            changes = table.apply(writer, batch.rows, mark)
+        if batch.late is not None:
+            records.add_late(writer, batch.job, mark.batch, batch.late, mark.at_us)
+        if batch.dead is not None:
+            records.add_dead(writer, batch.job, mark.batch, batch.dead)
+        records.mark_retried(writer, batch.job, mark.batch, batch.retried)
+        entry = self._ledger.next(_counted(batch, table, changes), mark.at_us)
+        write_entry(writer, entry, None if table is None else table.id)
+        found = Refreshed()
+        if table is not None:
+            found = self._chain.refresh(writer, table, mark, changes, failed)
+        found.written = (changes, entry)
+        reached("view.before_commit")
+        return found
 
     def _commit_outside(self, batch: BatchCommit) -> CommitResult:
         if any(part is not None for part in (batch.rows, batch.late, batch.dead)) or batch.offsets or batch.counters:
@@ -240,12 +263,12 @@ class ViewStore:
     def ledger(self, job: str) -> LedgerEntry | None:
         """The last batch that the job has committed."""
         with self._lock:
-            return self._ledger.get(job)
+            return self._chain.entry(job)
 
     def tracker(self, job: str) -> tuple[str, int | None] | None:
         """The job's tracker and watermark as they were last kept, by a batch or outside one."""
         with self._lock:
-            return self._ledger.tracker(job)
+            return None if self._chain.still(job) else self._ledger.tracker(job)
 
     def rollback(self, job: str, batch_id: int) -> None:
         """Put view, changes, ledger, tracker, late rows and dead letters back to what they were after a batch.
@@ -254,18 +277,77 @@ class ViewStore:
         there. UNKNOWN_CHECKPOINT where the batch is not kept.
         """
         with self._lock:
-            with self._database.transaction() as writer:
+
+            def work(writer: duckdb.DuckDBPyConnection, failed: Collection[str]) -> Refreshed:
                 views = self._views_to_undo(writer, job, batch_id)
                 for table in views:
                     table.undo(writer, batch_id)
                 records.undo(writer, job, batch_id)
-                seqs = {table.spec.name: extent(writer, table).last_seq for table in views}
-            self._last_seq |= seqs
+                seqs.update({table.spec.name: extent(writer, table).last_seq for table in views})
+                return self._chain.refill(writer, views, self._clock(), failed)
+
+            seqs: dict[str, int] = {}
+            _, failed = self._refreshing(work)
+            self._last_seq.update(seqs)
             with self._database.snapshot() as reader:
                 self._ledger.load(reader, job)
-            self._commits += 1
         with self._changed:
             self._changed.notify_all()
+        self._tell(failed)
+
+    def hold(self, view: str) -> None:
+        """Let a view that is built on others stand still, and what is built on it; one that does so already stays."""
+        with self._lock:
+            if view not in self._views or self._chain.held(view):
+                return
+            with self._database.transaction() as writer:
+                found = self._chain.hold(writer, view)
+            self._took(found)
+
+    def follow(self, view: str) -> None:
+        """Let a view follow those that it is built on; one that was held is filled anew first."""
+        with self._lock:
+            if not self._chain.still(self._table(view).spec.name):
+                return
+            _, failed = self._refreshing(
+                lambda writer, failed: self._chain.release(writer, view, self._clock(), failed), own=view
+            )
+        with self._changed:
+            self._changed.notify_all()
+        self._tell(failed)
+
+    def _refreshing(
+        self,
+        work: Callable[[duckdb.DuckDBPyConnection, Collection[str]], Refreshed],
+        own: str | None = None,
+    ) -> tuple[Refreshed, dict[str, PenstockError]]:
+        """One transaction in which views are refreshed. Where one cannot be, all is done again without it: DuckDB has
+        no way back to the middle of a transaction. What failed is told; what goes wrong with `own` is raised."""
+        failed: dict[str, PenstockError] = {}
+        while True:
+            try:
+                with self._database.transaction() as writer:
+                    found = work(writer, failed)
+            except RefreshFailedError as error:
+                if error.view == own or error.view in failed:
+                    raise error.reason from error
+                failed[error.view] = error.reason
+                continue
+            self._took(found)
+            return found, failed
+
+    def _took(self, found: Refreshed) -> None:
+        self._commits += 1
+        for name, changes in found.changes.items():
+            self._last_seq[name] += changes
+        for name in found.released:
+            self._ledger.forget(name)
+        for entry in found.held:
+            self._ledger.remember(entry)
+
+    def _tell(self, failed: Mapping[str, PenstockError]) -> None:
+        for name, reason in failed.items():
+            self.on_failed(name, reason)
 
     def _views_to_undo(self, writer: duckdb.DuckDBPyConnection, job: str, batch_id: int) -> list[ViewTable]:
         """The views of the job's batches; UNKNOWN_CHECKPOINT where not everything is there to undo them."""
@@ -325,121 +407,24 @@ class ViewStore:
             if oldest > 0:
                 writer.execute("DELETE FROM store.ledger WHERE job = ? AND batch < ?", [entry.job, oldest])
 
-    # Readers
-
-    def read(self, sql: str, relations: Mapping[str, pa.Table] = NO_RELATIONS) -> Answer:
-        """Run one SELECT over views and the Arrow tables given with it, in one snapshot."""
-        with self._database.snapshot() as reader:
-            return answer(reader, sql, relations, self._views)
-
-    def system_table(self, name: str) -> pa.Table | None:
-        """A system table that is kept here, or None."""
-        with self._database.snapshot() as reader:
-            return stored_system_table(reader, name)
-
-    def changes(self, view: str, since: int | None, limit: int = 10_000) -> list[StoredChange]:
-        """The changes after a sequence number; None: the whole view as inserts, whatever the limit."""
-        if since is None:
-            whole = self.snapshot(view)
-            return [
-                StoredChange(whole.seq, "insert", None, row, whole.batch_id, whole.watermark_us, None)
-                for row in python_dicts(whole.table)
-            ]
-        table = self._table(view)
-        with self._database.snapshot() as reader:
-            return read_changes(reader, table, since, limit)
-
-    def snapshot(self, view: str) -> Snapshot:
-        """The whole view, and the sequence number from which its changes go on."""
-        table = self._table(view)
-        with self._database.snapshot() as reader:
-            return read_snapshot(reader, table)
-
-    def open_windows(self, view: str) -> pa.Table | None:
-        """The groups of windows that a view has not closed: key, window_start, window_end, count, sum, min, max; None
-        where it keeps none."""
-        table = self._views.get(view)
-        if not isinstance(table, PanesView):
-            return None
-        with self._database.snapshot() as reader:
-            return from_duckdb(fetched(reader, table.open_windows()))
-
-    def kept_panes(self, view: str) -> int:
-        """How many rows of panes a view keeps for windows that are open."""
-        table = self._views.get(view)
-        if not isinstance(table, PanesView):
-            return 0
-        with self._database.snapshot() as reader:
-            row = one_row(reader, table.kept_panes())
-        return 0 if row is None else int(row[0])
-
-    def last_seq(self, view: str) -> int:
-        """The sequence number of the last change of a view, 0 where it had none."""
-        self._table(view)
-        return self._last_seq[view]
-
-    def wait_for(self, view: str, after_seq: int, timeout: float) -> bool:
-        """Wait until the view has a change after `after_seq`; False where none came in `timeout` seconds."""
-        deadline = time.monotonic() + timeout
-        with self._changed:
-            while self.last_seq(view) <= after_seq:
-                left = deadline - time.monotonic()
-                if left <= 0 or self._database.closed:
-                    return False
-                self._changed.wait(left)
-        return True
-
-    # Jobs
-
-    def save_job(self, job: str, **facts: Any) -> None:
-        """Keep facts of a job, beside those that are kept already."""
-        with self._lock, self._database.transaction() as writer:
-            records.write_facts(writer, job, {**records.read_facts(writer, job), **facts})
-
-    def late_places(self, job: str, since: int) -> set[tuple[str, int, int]]:
-        """Stream, partition and offset of the late rows of a job from an offset on."""
-        with self._database.snapshot() as reader:
-            return records.late_places(reader, job, since)
-
-    def dead_places(self, job: str) -> list[tuple[str, int, int]]:
-        """Stream, partition and offset of the dead letters of a job."""
-        with self._database.snapshot() as reader:
-            return records.dead_places(reader, job)
-
-    def job_facts(self, job: str) -> dict[str, Any]:
-        """What was kept of a job; empty for an unknown one."""
-        with self._database.snapshot() as reader:
-            return records.read_facts(reader, job)
-
-    def job_names(self) -> tuple[str, ...]:
-        """The jobs that facts are kept of."""
-        with self._database.snapshot() as reader:
-            return records.known_jobs(reader)
-
-    def add_transition(self, step: JobTransition) -> None:
-        """Add a row to penstock.job_history."""
-        with self._lock, self._database.transaction() as writer:
-            records.write_transition(writer, step)
-
-    def _table(self, view: str) -> ViewTable:
-        table = self._views.get(view)
-        if table is None:
-            raise ResolutionError("UNKNOWN_RELATION", f"view {view} is not kept", hint="create the view first")
-        return table
-
     def _load(self, reader: duckdb.DuckDBPyConnection) -> None:
         for number, text in reader.execute("SELECT id, spec FROM store.views ORDER BY id").fetchall():
-            table = _table(number, spec_from_text(text))
-            self._views[table.spec.name] = table
+            table = _table(number, spec_from_text(text), self._views)
+            self._use({**self._views, table.spec.name: table})
             self._last_seq[table.spec.name] = extent(reader, table).last_seq
         self._ledger.load(reader)
 
 
-def _table(number: int, spec: ViewSpec) -> ViewTable:
+def _fixed(spec: ViewSpec) -> ViewSpec:
+    """What cannot be changed of a view: all but how long it keeps things, where it tells how old they are."""
+    return replace(spec, retention_us=None, ttl_us=None if spec.ttl_us is None else 0)
+
+
+def _table(number: int, spec: ViewSpec, views: Mapping[str, ViewTable]) -> ViewTable:
     if spec.kind == "panes":
         return PanesView(number, spec)
     if spec.kind == "finish":
-        return FinishView(number, spec)
+        return FinishView(number, spec, views)
     return AppendView(number, spec) if spec.kind == "append" else KeyedView(number, spec)
 
 
@@ -452,3 +437,7 @@ def _counted(batch: BatchCommit, table: ViewTable | None, changes: int) -> Batch
 
 def _nowhere(_: str) -> None:
     """No failpoint is set."""
+
+
+def _nobody(_view: str, _reason: PenstockError) -> None:
+    """Nobody wants to know."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.catalog.system import find_system
 from penstock.stores.duckdb_types import from_duckdb, out_type, typed
 from penstock.stores.views.database import fetched
-from penstock.stores.views.ledger import latest_entries
+from penstock.stores.views.ledger import HELD, WAITS, latest_entries
 from penstock.stores.views.records import NOT_RETRIED
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ _QUERIES: Final = {
     "penstock.job_history": 'SELECT job, "at", from_state, to_state, reason FROM store.job_history ORDER BY "at"',
     "penstock.checkpoints": (
         "SELECT job, batch AS batch_id, 'completed' AS state, make_timestamp(started) AS started_at, "
-        "make_timestamp(completed) AS completed_at, size_bytes FROM store.ledger ORDER BY job, batch"
+        "make_timestamp(completed) AS completed_at, size_bytes FROM store.ledger "
+        f"WHERE hash NOT IN ('{HELD}', '{WAITS}') ORDER BY job, batch"
     ),
     "penstock.late_rows": (
         'SELECT job, stream, partition, "offset", event_time, watermark, lateness, "row", batch_id '

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.errors import InternalError
@@ -31,6 +33,7 @@ class BatchMark:
     watermark_us: int | None
     first_seq: int
     closing_us: int = 0
+    clock_us: int = 0
 
     @property
     def watermark_text(self) -> str:
@@ -38,11 +41,13 @@ class BatchMark:
 
 
 class ViewTable(Protocol):
-    """The tables of one view. All statements run inside a transaction of the caller."""
+    """The tables of one view. All statements run inside a transaction of the caller. `parents` are views that it is
+    answered from."""
 
     id: int
     spec: ViewSpec
     keyed: bool
+    parents: tuple[ViewTable, ...]
 
     def create(self, writer: duckdb.DuckDBPyConnection) -> None:
         """Make the tables."""
@@ -70,6 +75,9 @@ class ViewTable(Protocol):
 
     def log(self) -> str:
         """The table that holds the changes, with the columns seq, batch and done, the time of the commit."""
+
+
+NO_VIEWS: Final[Mapping[str, ViewTable]] = MappingProxyType({})
 
 
 def picked(rows: pa.Table, view: str, names: Sequence[str], stored: Sequence[str]) -> pa.Table:

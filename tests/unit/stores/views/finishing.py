@@ -122,18 +122,18 @@ class Finished:
         """Fold the changes since the last time, which must fit each other."""
         for change in self.store.changes(VIEW, self.seq):
             if change.before is not None:
-                self.fold[_text(change.before.values())] -= 1
-                assert self.fold[_text(change.before.values())] >= 0, f"{change} takes back what is not there"
+                self.fold[row_text(change.before.values())] -= 1
+                assert self.fold[row_text(change.before.values())] >= 0, f"{change} takes back what is not there"
             if change.row is not None:
-                self.fold[_text(change.row.values())] += 1
+                self.fold[row_text(change.row.values())] += 1
             assert change.before != change.row, f"{change} changes nothing"
             self.seq = change.seq
 
     def view(self) -> Counter[str]:
-        return Counter(_text(row) for row in _rows(self.store.read(f"SELECT * FROM {VIEW}").table))
+        return Counter(row_text(row) for row in _rows(self.store.read(f"SELECT * FROM {VIEW}").table))
 
     def answer(self) -> Counter[str]:
-        return Counter(_text(row) for row in _rows(self.all.sql(self.oracle).to_arrow_table()))
+        return Counter(row_text(row) for row in _rows(self.all.sql(self.oracle).to_arrow_table()))
 
 
 def add_rows(database: duckdb.DuckDBPyConnection, name: str, rows: list[Row]) -> None:
@@ -152,7 +152,7 @@ def _rows(table: pa.Table) -> list[Any]:
     return [row.values() for row in table.to_pylist()]
 
 
-def _text(values: Any) -> str:
+def row_text(values: Any) -> str:
     """A row by its values: DuckDB's sums are decimals without a fraction."""
     plain = (int(value) if isinstance(value, Decimal) else value for value in values)
     return repr([round(value, 9) if isinstance(value, float) else value for value in plain])

@@ -1,4 +1,5 @@
-"""kill -9 in the middle of commits: what was acknowledged is there, and nothing is there in part."""
+"""kill -9 in the middle of commits: what was acknowledged is there, and nothing is there in part; views on views show
+the batch of the views below (G18)."""
 
 from __future__ import annotations
 
@@ -12,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from penstock.plan.job_plan import plan_job
+from penstock.plan.script import analyze_script
 from penstock.stores.views.model import Kind
 from penstock.stores.views.store import ViewStore
 from tests.project import ROOT
+from tests.unit.stores.views.chaining import spec_of
 from tests.unit.stores.views.making import (
     append_view,
     batch_table,
@@ -22,6 +26,7 @@ from tests.unit.stores.views.making import (
     expected,
     folded,
     merge_view,
+    plain,
     shown,
     update_view,
 )
@@ -50,9 +55,32 @@ for number in range(min(number_of(store, view) for view in KINDS), 100_000):
 """
 
 
+# Over one view, over that, and over both and another one; under the names of views below in the store and the oracle.
+CHAIN = {
+    "groups": "SELECT k, COUNT(*) AS n, SUM(total) AS total FROM merged GROUP BY k",
+    "all_groups": "SELECT SUM(n) AS n, MAX(total) AS most FROM groups",
+    "beside": "SELECT updated.k, updated.x, groups.n FROM updated LEFT JOIN groups ON updated.k = groups.k",
+}
+
+
 def prepare(store: ViewStore) -> None:
     for spec in (append_view(), merge_view(), update_view()):
         store.create_view(spec)
+    text = """CREATE STREAM s (k STRING, f DOUBLE, x BIGINT) WITH (connector = 'topic');
+        CREATE MATERIALIZED VIEW merged AS SELECT k, f, SUM(x) AS total FROM s GROUP BY k, f;
+        CREATE MATERIALIZED VIEW updated AS SELECT k, f, x FROM s;"""
+    text += "".join(f"CREATE MATERIALIZED VIEW {name} AS {query};" for name, query in CHAIN.items())
+    for name, report in zip(CHAIN, analyze_script(text)[-len(CHAIN) :], strict=True):
+        assert report.plan is not None, report.error
+        store.create_view(spec_of(name, plan_job(report.plan)))
+
+
+def check_chain(store: ViewStore) -> None:
+    """Each view of the chain is what its query answers over the views below it, and so are its changes."""
+    for name, query in CHAIN.items():
+        want = sorted((plain(row.values()) for row in store.read(query).table.to_pylist()), key=repr)
+        assert shown(store, name) == want, name
+        assert folded(store.changes(name, 0, 1_000_000)) == want, f"the changes of {name}"
 
 
 def number_of(store: ViewStore, view: str) -> int:
@@ -93,6 +121,7 @@ def test_a_killed_writer_leaves_whole_batches(tmp_path: Path) -> None:
             rest = writer.stdout.read().split()
         acknowledged = int(rest[-1]) if rest else acknowledged
         with ViewStore.open(tmp_path) as store:
+            check_chain(store)
             for view, kind in KINDS.items():
                 count = number_of(store, view)
                 assert count in (acknowledged + 1, acknowledged + 2)
@@ -102,3 +131,4 @@ def test_a_killed_writer_leaves_whole_batches(tmp_path: Path) -> None:
                 # The next batch may have reached this view and not the others: it is skipped when it comes again.
                 again = store.commit(commit(view, acknowledged + 1, batch_table(kind, batch_of(acknowledged + 1))))
                 assert again.skipped is (count == acknowledged + 2)
+            check_chain(store)

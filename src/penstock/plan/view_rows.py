@@ -1,0 +1,92 @@
+"""Materialized views below a query: the view store has their rows, so that Spark has no part in reading them.
+
+A view over views is answered in the transaction of the batch that changes one of them, for the keys of the rows that
+came, left or changed there. So all of them always show the same batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeGuard
+
+from sqlglot import exp
+
+from penstock.errors import NotYetError
+from penstock.plan.finish_orders import NotFinishableError
+from penstock.plan.nodes import Aggregate, Core, Scan
+from penstock.plan.store_terms import UNKNOWN, kept
+from penstock.plan.store_text import kept_query
+from penstock.plan.trees import aliased, identifier, select
+from penstock.sql.statements import Emit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.errors import Span
+    from penstock.plan.core_rows import CoreRows
+    from penstock.plan.finish_plan import FinishPlan, KeptRows
+    from penstock.plan.logical import LogicalPlan
+    from penstock.types import SqlType
+
+
+def of_views(rows: CoreRows, known: Mapping[str, Scan | Core]) -> tuple[KeptRows, ...]:
+    """The rows that a finish reads; those of materialized views with the text that gives them.
+
+    Raises DiffersError where only Spark could compute something of them.
+    """
+    return tuple(
+        _of_view(rows, place, found, scan) if _is_view(scan := known[found.relation]) else found
+        for place, found in enumerate(rows.kept)
+    )
+
+
+def _is_view(scan: Scan | Core) -> TypeGuard[Scan]:
+    return isinstance(scan, Scan) and scan.kind == "materialized view"
+
+
+def _of_view(rows: CoreRows, place: int, found: KeptRows, scan: Scan) -> KeptRows:
+    source = exp.Table(this=identifier(scan.relation), alias=exp.TableAlias(this=identifier(scan.relation)))
+    where = rows.condition(place)
+    items: list[exp.Expr] = [aliased(rows.value(entry.name), entry.name) for entry in found.columns]
+    block = select(items, source, **({"where": exp.Where(this=where)} if where is not None else {}))
+    types: dict[str, SqlType | None] = {field.name: kept(field.type) or UNKNOWN for field in scan.fields}
+    text, columns = kept_query(block, {scan.relation: types})
+    typed = zip(found.columns, columns, strict=True)
+    return replace(found, columns=tuple(replace(entry, type=kind or UNKNOWN) for entry, (_, kind) in typed), read=text)
+
+
+def parents_of(plan: FinishPlan) -> tuple[str, ...]:
+    """The materialized views that a finish reads, each once."""
+    return tuple(dict.fromkeys(rows.relation for rows in plan.rows if rows.read is not None))
+
+
+def view_words(plan: FinishPlan) -> str:
+    """For EXPLAIN: who answers a query over materialized views alone, and when."""
+    names = parents_of(plan)
+    whose = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    return f"no Spark: in the transaction of each batch that changes {whose}, the view store answers the query"
+
+
+def check_views(plan: LogicalPlan, known: Mapping[str, Scan | Core]) -> None:
+    """What is not answered over materialized views; NotFinishableError says why."""
+    others = [found for found in known.values() if not _is_view(found)]
+    if len(others) == len(known):
+        return
+    if others:
+        name = others[0].words if isinstance(others[0], Core) else f'"{others[0].relation}"'
+        raise NotFinishableError(f"it reads {name} as well, which is no materialized view")
+    if plan.emit is not Emit.CHANGES and any(
+        isinstance(node, Aggregate) and node.window is not None for node in plan.nodes()
+    ):
+        raise NotFinishableError("its windows would have to close")
+
+
+def cannot_read(views: list[str], reason: str, span: Span | None) -> NotYetError:
+    """The error for a view over materialized views that cannot be kept."""
+    names = ", ".join(f'"{name}"' for name in dict.fromkeys(views))
+    return NotYetError(
+        "QUERY_NOT_YET",
+        f"a view over materialized view {names} with this query is not there yet: {reason}",
+        hint=f"build on what {names} is built on: put its query in the place of its name",
+        span=span,
+    )

@@ -1,0 +1,58 @@
+"""The rows of another view, as the stages of a finished view read them: nothing is kept a second time.
+
+What a batch changed in the other view stands in a temporary table of it, with the rows as they were and as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import InternalError
+from penstock.stores.duckdb_types import quoted
+from penstock.stores.views.finish_sources import Source
+
+if TYPE_CHECKING:
+    from penstock.plan.finish_plan import KeptRows
+    from penstock.stores.views.view_table import ViewTable
+
+
+class ViewRows:
+    """A reading of another view."""
+
+    def __init__(self, place: int, rows: KeptRows, parent: ViewTable) -> None:
+        if rows.read is None:
+            raise InternalError(f"the rows of {rows.relation} are kept")
+        self._rows = rows
+        self.parent = parent
+        columns = {entry.name: f"r{at}" for at, entry in enumerate(rows.columns)}
+        self.source = Source(self._read(parent.select(), columns), f"x{place}", columns)
+
+    def _read(self, source: str, columns: dict[str, str]) -> str:
+        listed = ", ".join(f"{quoted(name)} AS {own}" for name, own in columns.items())
+        return f"(WITH {quoted(self._rows.relation)} AS ({source}) SELECT {listed} FROM ({self._rows.read}))"
+
+    def changed(self) -> str:
+        """What the batch changed there becomes what has changed for the stages."""
+        read = self._read(f"FROM {changed_table(self.parent)}", dict(self.source.columns))
+        return f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS FROM {read}"
+
+    def unchanged(self) -> str:
+        """Nothing has changed there."""
+        return f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS FROM {self.source.table} LIMIT 0"
+
+
+def changed_table(view: ViewTable) -> str:
+    """The temporary table of what the batch that is worked on has changed in a view."""
+    return f"cg{view.id}"
+
+
+def note_changes(view: ViewTable, first_seq: int, changes: int) -> str:
+    """Fills it from the log: the rows that changed, as they were and as they are."""
+    names = [name for name, _ in view.spec.columns]
+    logged = view.changes(first_seq - 1, changes)
+    after = ", ".join(f"a{place} AS {quoted(name)}" for place, name in enumerate(names))
+    text = f"WITH logged AS ({logged}) SELECT {after} FROM logged WHERE op <> 'delete'"
+    if view.keyed:
+        before = ", ".join(f"b{place}" for place in range(len(names)))
+        text += f" UNION ALL SELECT {before} FROM logged WHERE op <> 'insert'"
+    return f"CREATE OR REPLACE TEMP TABLE {changed_table(view)} AS {text}"

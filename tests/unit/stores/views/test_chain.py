@@ -1,0 +1,285 @@
+"""Views on views: every view of a chain shows the same batch, and is DuckDB's batch answer over all rows so far
+(G16, G18)."""
+
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import PenstockError
+from penstock.plan.job_plan import plan_job
+from tests.unit.plan.analysis import last, planned
+from tests.unit.stores.views.chaining import Batch, Chained, as_of, jobs_of
+from tests.unit.stores.views.finishing import STREAMS, BrokenOffError, random_batch
+
+ROWS = "SELECT k, id, v, s FROM l WHERE id >= 0"
+SUMS = "SELECT k, COUNT(*) AS n, SUM(v) AS t, MAX(v) AS m FROM l GROUP BY k"
+BEST = "SELECT k, id, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC, id, s) AS rn FROM l) AS x WHERE rn <= 2"
+# A chain or a diamond over one job, or two.
+SHAPES: dict[str, dict[str, str]] = {
+    "over added rows": {
+        "a": ROWS,
+        "b": "SELECT k, COUNT(*) AS n, COUNT(DISTINCT s) AS d FROM a WHERE v > 0 GROUP BY k",
+        "c": "SELECT n, COUNT(*) AS keys FROM b GROUP BY n",
+    },
+    "over a merged aggregate": {
+        "a": SUMS,
+        "b": "SELECT k, t FROM a WHERE n > 1",
+        "c": "SELECT COUNT(*) AS n, SUM(t) AS t FROM b",
+    },
+    "over an answered view": {
+        "a": BEST,
+        "b": "SELECT k, MAX(v) - MIN(v) AS apart FROM a GROUP BY k HAVING COUNT(*) > 1",
+        "c": "SELECT a.id, b.apart FROM a LEFT JOIN b ON a.k = b.k",
+    },
+    "diamond": {
+        "a": SUMS,
+        "b": "SELECT k, n FROM a WHERE n > 2",
+        "c": "SELECT k, m FROM a WHERE m IS NOT NULL",
+        "d": "SELECT b.k, b.n, c.m FROM b FULL JOIN c ON b.k = c.k",
+        "e": "SELECT COUNT(*) AS n, SUM(m) AS t FROM d",
+    },
+    "ranks of a key and of all": {
+        "a": SUMS,
+        "b": "SELECT k, t, RANK() OVER (PARTITION BY n ORDER BY t) AS r FROM a",
+        "c": "SELECT k, t FROM a ORDER BY t DESC, k LIMIT 3",
+        "d": "SELECT k + 1 AS u, COUNT(*) AS c, COUNT(DISTINCT t) AS d FROM b WHERE r = 1 GROUP BY k + 1",
+    },
+    "self join and subqueries": {
+        "a": ROWS,
+        "b": "SELECT x.id, y.id AS other FROM a AS x JOIN a AS y ON x.k = y.k AND x.id < y.id",
+        "c": "SELECT k, id FROM a WHERE v > (SELECT AVG(v) FROM a AS z WHERE z.k = a.k)",
+        "d": "SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM c WHERE c.k = a.k) UNION SELECT other FROM b",
+    },
+    "two jobs": {
+        "a": SUMS,
+        "b": "SELECT k, id, w FROM r WHERE w > 0",
+        "c": "SELECT a.k, a.n, b.id, b.w FROM a LEFT JOIN b ON a.k = b.k",
+        "d": "SELECT k, COUNT(DISTINCT w) AS w FROM c GROUP BY k",
+    },
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_view_of_a_chain_is_the_batch_answer_after_every_batch(shape: str, tmp_path: Path) -> None:
+    """With views that are made later, batches that come twice or break off, a store that is opened again, a way back
+    to an earlier batch, and views that are held for a while."""
+    views = SHAPES[shape]
+    rnd = random.Random(f"chain {shape}")  # noqa: S311
+    found = Chained(views, tmp_path)
+    roots = [name for name, job in found.jobs.items() if job.scans]
+    assert all(found.jobs[name].of_views for name in views if name not in roots)
+    found.make(*list(views)[:-1])
+    batches = [random_batch(rnd, 10 * number) for number in range(9)]
+    held = next(name for name in views if name not in roots)
+    for number, batch in enumerate(batches):
+        if number == 2:
+            found.make(list(views)[-1])  # over what is there already
+        if number == 6:
+            found.store.hold(held)
+        _commit_twice(found, roots, number, batch)
+        if number == 6:
+            found.reopen()  # what is held stays held
+            assert found.store.ledger(held).batch_id == 5  # type: ignore[union-attr]
+            found.store.follow(held)
+        if number == 7:
+            found.reopen()
+        found.check()
+    before = {name: found.view(name) for name in views}
+    for root in roots:
+        found.store.rollback(root, 5)
+        for again in (6, 7, 8):
+            found.commit(root, again, batches[again])
+    for name in views:
+        assert found.view(name) == before[name], f"{name} after the way back"
+        if name not in roots:
+            found.check(name)  # those that followed: also their changes
+    assert any(before.values()), "empty answers tell nothing"
+    found.store.close()
+
+
+def _commit_twice(found: Chained, roots: list[str], number: int, batch: Batch) -> None:
+    """The batch of each job; one that broke off, or that Spark had not heard of, comes again."""
+    for root in roots:
+        if number == 4:
+            with pytest.raises(BrokenOffError):
+                found.commit(root, number, batch, at=break_off)
+        found.add(root, number, batch)
+        if number == 3:
+            assert found.commit(root, number, batch).skipped
+        if number != 6:
+            found.check()
+
+
+def break_off(point: str) -> None:
+    if point == "view.before_commit":
+        raise BrokenOffError(point)
+
+
+def test_a_view_that_cannot_be_answered_stands_still_and_the_others_go_on(tmp_path: Path) -> None:
+    """Its rows stay those of the batch before, what is built on it waits with it, and both go on when it can be
+    answered again."""
+    found = Chained(
+        {
+            "a": "SELECT k, SUM(v) AS t FROM l GROUP BY k",
+            "narrow": "SELECT k, CAST(t AS TINYINT) AS t FROM a",
+            "above": "SELECT COUNT(*) AS n FROM narrow",
+            "beside_it": "SELECT a.k, a.t, narrow.t AS small FROM a LEFT JOIN narrow ON a.k = narrow.k",
+            "beside": "SELECT MAX(t) AS t FROM a",
+        },
+        tmp_path,
+    )
+    found.make()
+    found.add("a", 0, {"l": [(1, 1, 100, "a"), (2, 2, 5, "a")]})
+    found.check()
+    found.add("a", 1, {"l": [(1, 3, 100, "a"), (3, 4, 1, "a")]})
+    assert found.failed == [("narrow", "DATA_ERROR")]
+    found.check("a", "beside")
+    shown = found.store.read("SELECT * FROM narrow, above, beside_it, a, beside")
+    assert as_of(shown) == {"a": 1, "beside": 1, "narrow": 0, "above": 0, "beside_it": 0}
+    assert found.store.read("SELECT k, t FROM narrow ORDER BY k").table.to_pylist() == [
+        {"k": 1, "t": 100},
+        {"k": 2, "t": 5},
+    ]
+    with pytest.raises(PenstockError, match="TINYINT"):
+        found.store.follow("narrow")
+    found.reopen()
+    found.add("a", 2, {"l": [(1, 5, -100, "a")]})
+    assert as_of(found.store.read("SELECT * FROM narrow"))["narrow"] == 0
+    found.store.follow("narrow")
+    found.check()
+    assert {as_of(found.store.read(f"SELECT * FROM {name}"))[name] for name in found.jobs} == {2}
+    found.add("a", 3, {"l": [(4, 6, 1, "a")]})
+    found.check()
+    assert found.failed == [("narrow", "DATA_ERROR")]
+    found.store.close()
+
+
+def test_held_views_tell_which_batch_they_show() -> None:
+    """A view made on a held one waits with it; over two jobs the batches of both are told."""
+    found = Chained(
+        {
+            "a": SUMS,
+            "o": "SELECT k, w FROM r WHERE w > 0",
+            "b": "SELECT k, n FROM a WHERE n > 0",
+            "c": "SELECT b.k, o.w FROM b JOIN o ON b.k = o.k",
+            "late": "SELECT COUNT(*) AS n FROM b",
+        }
+    )
+    found.make("a", "o", "b", "c")
+    found.add("a", 0, {"l": [(1, 1, 1, "a")]})
+    found.add("o", 0, {"r": [(1, 1, 1, "a")]})
+    found.add("o", 1, {"r": [(1, 2, 2, "a")]})
+    found.check()
+    assert as_of(found.store.read("SELECT * FROM c")) == {"c": None, "a": 0, "o": 1}
+    entry = found.store.ledger("c")
+    assert entry is not None
+    assert [(at.connector_id, at.offset) for at in entry.offsets] == [("a", 0), ("o", 1)]
+    found.store.hold("b")
+    found.add("a", 1, {"l": [(2, 1, 1, "a")]})
+    found.make("late")
+    assert as_of(found.store.read("SELECT * FROM b, late, a")) == {"a": 1, "b": 0, "late": 0}
+    found.store.hold("late")
+    found.store.follow("b")
+    assert as_of(found.store.read("SELECT * FROM b, late, a")) == {"a": 1, "b": 1, "late": 0}
+    found.check("a", "b", "c")
+    found.store.follow("late")
+    found.check()
+    assert found.store.system_table("penstock.checkpoints").num_rows == 4  # type: ignore[union-attr]
+    found.store.drop_view("late")
+    found.store.drop_view("c")
+    found.add("a", 2, {"l": [(2, 1, 1, "a")]})
+    found.check("a", "b")
+    found.store.close()
+
+
+def test_a_reader_never_sees_two_batches_at_once() -> None:
+    """One that joins parent, child and grandchild while batches are committed (G18)."""
+    found = Chained(
+        {
+            "a": "SELECT k, COUNT(*) AS n FROM l GROUP BY k",
+            "b": "SELECT n, COUNT(*) AS keys FROM a GROUP BY n",
+            "c": "SELECT SUM(n * keys) AS total FROM b",
+        }
+    )
+    found.make()
+    done = threading.Event()
+    seen: list[tuple[int, int, int]] = []
+    wrong: list[object] = []
+
+    def read() -> None:
+        while not done.is_set() or not seen:
+            shown = found.store.read(
+                "SELECT (SELECT coalesce(SUM(n), 0) FROM a) AS a, (SELECT coalesce(SUM(n * keys), 0) FROM b) AS b, "
+                "(SELECT coalesce(SUM(total), 0) FROM c) AS c"
+            )
+            row = tuple(int(value) for value in shown.table.to_pylist()[0].values())
+            seen.append(row)  # type: ignore[arg-type]
+            if len(set(row)) != 1 or len({*as_of(shown).values()}) != 1:
+                wrong.append((row, as_of(shown)))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(60):
+        found.commit("a", number, {"l": [(number % 7, number, 1, "a"), (number % 5, number, 1, "b")]})
+    done.set()
+    reader.join(60)
+    assert not wrong
+    assert found.store.read("SELECT total FROM c").table.to_pylist() == [{"total": 120}]
+    found.store.close()
+
+
+def test_only_the_touched_keys_are_answered_anew() -> None:
+    """A key that the batch did not touch below has no changes above, and an answer that stays has none."""
+    found = Chained({"a": SUMS, "b": "SELECT k, n > 1 AS several FROM a"})
+    found.make()
+    found.add("a", 0, {"l": [(1, 1, 1, "a"), (2, 2, 1, "a"), (None, 3, 1, "a")]})
+    found.add("a", 1, {"l": [(1, 4, 2, "a")]})
+    found.add("a", 2, {"l": [(1, 4, 2, "a")]})
+    changes = found.store.changes("b", 3)
+    assert [(change.op, change.batch_id, change.before or change.row) for change in changes] == [
+        ("delete", 1, {"k": 1, "several": False}),
+        ("insert", 1, {"k": 1, "several": True}),
+    ]
+    found.store.close()
+
+
+def test_how_tells_who_answers_and_by_which_key() -> None:
+    jobs = jobs_of({"a": SUMS, "b": "SELECT n, COUNT(*) AS c FROM a GROUP BY n", "c": "SELECT SUM(c) AS c FROM b"})
+    assert jobs["b"].how == (
+        "no Spark: in the transaction of each batch that changes a, the view store answers the query for the keys "
+        "that a batch touches: a by (n)"
+    )
+    assert jobs["c"].how.endswith("over all of them after each batch: it has no key")
+    assert (jobs["b"].views, jobs["b"].scans) == (("a",), ())
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT k, rand() AS x FROM a", "rand differs each time"),
+        ("SELECT a.k, l.v FROM a JOIN l ON a.k = l.k", 'it reads "l" as well'),
+    ],
+)
+def test_what_cannot_be_built_on_a_view_is_refused_by_name(query: str, told: str) -> None:
+    report = last(f"{STREAMS} CREATE MATERIALIZED VIEW a AS {SUMS}; CREATE MATERIALIZED VIEW b AS {query};")
+    assert report.error is not None
+    assert report.error.condition == "QUERY_NOT_YET"
+    assert told in report.error.message
+    assert report.error.hint is not None
+
+
+def test_windows_that_close_over_a_view_are_refused_when_they_would_run() -> None:
+    """Planned and explained, and told by name before anything starts."""
+    plan = planned(
+        "CREATE MATERIALIZED VIEW large AS SELECT symbol, price, ts FROM trades WHERE price > 10; "
+        "CREATE MATERIALIZED VIEW minutes AS SELECT window_start, COUNT(*) AS n "
+        "FROM TABLE(TUMBLE(TABLE large, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end"
+    )
+    with pytest.raises(PenstockError, match='a job that reads materialized view "large" is not there yet') as refused:
+        plan_job(plan)
+    assert refused.value.condition == "QUERY_NOT_YET"
+    assert refused.value.hint is not None
