@@ -102,8 +102,6 @@ def _keeps(node: Node) -> bool:
     if node.bounded or node.mode is not Mode.APPEND:
         return False
     nodes = list(all_nodes(node))
-    if any(isinstance(each, WindowAssign) and each.window.kind == "CUMULATE" for each in nodes):
-        return False
     joins = [each for each in nodes if isinstance(each, Join)]
     if any(join.strategy == "stream" and join.state is not None and join.state.bound is None for join in joins):
         return False  # the rows of both sides are kept anyway: the store answers that join
