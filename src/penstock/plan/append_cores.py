@@ -15,8 +15,8 @@ but for one that stands in the statement twice: that is run once.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -41,34 +41,27 @@ from penstock.plan.nodes import (
 from penstock.plan.relation import Field, Mode
 from penstock.plan.scope import field_tree
 from penstock.plan.spark_text import spark_sql
+from penstock.plan.split_rows import split_rows
 from penstock.plan.trees import aliased, column, identifier, select, subquery
 from penstock.sql.format import format_tree
 from penstock.sql.statements import Name
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 _INNER = "__core"
 
 
-def append_core(context: PlanContext, tree: exp.Expr, bind: Callable[[PlanContext], Relation]) -> Relation | None:
+Bind = Callable[[PlanContext, exp.Expr], Relation]
+
+
+def append_core(context: PlanContext, tree: exp.Expr, bind: Bind) -> Relation | None:
     """A subquery as a relation that Spark adds rows to; None where it is left to the view store."""
     if context.depth == 0:
         context.repeated = dict(_subqueries(context, tree))
         return None
     name, context.view = context.view, ""
-    if not isinstance(tree, exp.Select | exp.SetOperation) or _shares(context, tree):
+    tried = _tried(context, tree, bind)
+    if tried is None:
         return None
-    trial = replace(
-        context, kept=False, reads={}, depends_on={}, functions={}, subqueries=[], notices={}, warnings={}, cores={}
-    )
-    try:
-        relation = bind(trial)
-        if not (_keeps(relation.node) or _prepares(relation)) or trial.subqueries or relation.open or relation.unmerged:
-            return None
-        static = _checked(relation)
-    except PenstockError:
-        return None
+    trial, relation, static = tried
     for read, columns in trial.reads.items():
         context.reads.setdefault(read, set()).update(columns)
     context.depends_on |= trial.depends_on
@@ -76,6 +69,32 @@ def append_core(context: PlanContext, tree: exp.Expr, bind: Callable[[PlanContex
     context.notices |= trial.notices
     context.warnings |= trial.warnings
     return _relation(context, relation, static, name)
+
+
+def above_core(context: PlanContext, tree: exp.Expr, bind: Bind) -> exp.Expr:
+    """A query over the rows of its own FROM clause as a subquery, where Spark can run that one by itself."""
+    split = split_rows(tree)
+    if split is None:
+        return tree
+    return tree if _tried(context, split.args["from_"].this.this, bind) is None else split
+
+
+def _tried(context: PlanContext, tree: exp.Expr, bind: Bind) -> tuple[PlanContext, Relation, frozenset[str]] | None:
+    """A subquery planned for Spark alone; None where it has to change rows, or has nothing to do there."""
+    if not isinstance(tree, exp.Select | exp.SetOperation) or _shares(context, tree):
+        return None
+    depth = max(context.depth, 1)
+    trial = replace(
+        context, kept=False, depth=depth, reads={}, depends_on={}, functions={}, subqueries=[], notices={}, warnings={},
+        cores={},
+    )  # fmt: skip
+    try:
+        relation = bind(trial, tree)
+        if not (_keeps(relation.node) or _prepares(relation)) or trial.subqueries or relation.open or relation.unmerged:
+            return None
+        return trial, relation, _checked(relation)
+    except PenstockError:
+        return None
 
 
 def _subqueries(context: PlanContext, tree: exp.Expr) -> Counter[str]:

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.finish_joins import set_joins_apart
 from penstock.plan.finish_keys import keys_of, shown_key
 from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.finish_plan import Leaf, Stage
 from penstock.plan.finish_unique import unique_columns
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.prune import columns_read, prune
+from penstock.plan.relation import HIDDEN_PREFIX
 from penstock.plan.spark_blocks import aggregates, outputs, relations, scans
 from penstock.plan.store_terms import UNKNOWN, quoted
 from penstock.plan.store_text import kept_query
@@ -66,6 +68,8 @@ class Stages:
             filtered = bool(_conditions_on(query, item.alias))
             if not own or (len(own) < len(inner) and _reduces(item.this, filtered=filtered)):
                 self._take_out(query, item)
+        while not keys_of(query) and set_joins_apart(query):
+            self._take_out(query, _derived(query)[0])
 
     def _cut_sides(self, query: exp.SetOperation) -> None:
         for side in (query.this, query.expression):
@@ -88,7 +92,7 @@ class Stages:
         query.set("where", _where(rest))
         read = columns_read(query).get(alias, set())
         needed = [name for name in names if name in read] or names[:1]
-        words = "a subquery" if alias.startswith("__") else alias
+        words = alias.strip("_") if alias.startswith(HIDDEN_PREFIX) else alias
         table = self._leaf(item.this, needed, conditions, alias, words)
         if table is None:
             query.set("where", before)

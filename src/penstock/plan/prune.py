@@ -35,6 +35,9 @@ def _sides(query: exp.SetOperation, needed: set[str] | None) -> None:
 
 
 def _select(select: exp.Select, needed: set[str] | None) -> None:
+    order = select.args.get("order")
+    if needed is not None and order is not None:  # by output names, which stand there without a relation
+        needed = needed | {node.name for node in order.find_all(exp.Column) if not node.table}
     whole = aggregates(select) and select.args.get("group") is None  # one row, and only because it aggregates
     if needed is not None and not whole and select.args.get("distinct") is None:
         grouped = aggregates(select)

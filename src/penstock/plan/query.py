@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError
-from penstock.plan.append_cores import append_core
+from penstock.plan.append_cores import above_core, append_core
 from penstock.plan.context import EventTimeWantedError, PlanContext, RankLimit, Relation
 from penstock.plan.expressions import ExpressionBinder
 from penstock.plan.infer import assignable
@@ -31,9 +31,14 @@ def bind_query(context: PlanContext, tree: exp.Expr, outer: Scope | None, limit:
     Where the rows of streams are kept, a subquery that Spark can run by itself is left to Spark.
     """
     if context.kept and outer is None:
-        core = append_core(context, tree, lambda trial: _bind(trial, tree, None, limit))
+
+        def bind(trial: PlanContext, inner: exp.Expr) -> Relation:
+            return _bind(trial, inner, None, limit if inner is tree else None)
+
+        core = append_core(context, tree, bind)
         if core is not None:
             return core
+        tree = above_core(context, tree, bind)
     return _bind(context, tree, outer, limit)
 
 
