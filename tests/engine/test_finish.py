@@ -69,7 +69,7 @@ GROUP BY window_start, window_end, auction
 # What DuckDB says for HOPS: a row of second t is in the windows that begin at the last five even seconds up to t.
 COUNTED = """
 SELECT w, auction, COUNT(*) AS n
-FROM (SELECT auction, unnest(range(t // 2 * 2 - 8, t // 2 * 2 + 1, 2)) AS w FROM (SELECT auction, epoch(ts)::BIGINT AS t FROM bid))
+FROM (SELECT auction, unnest(range(t // 2 * 2 - 8, t // 2 * 2 + 1, 2)) AS w FROM (SELECT auction, epoch_ms(ts) // 1000 AS t FROM bid))
 GROUP BY w, auction
 """
 # View, its query, and DuckDB's words for it.
