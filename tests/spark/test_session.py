@@ -97,6 +97,20 @@ def test_ctrl_c_does_not_reach_spark_and_a_killed_program_takes_it_along(tmp_pat
         assert gone(leader, 20)
 
 
+def test_a_program_that_stops_while_spark_starts_takes_it_along(tmp_path: Path) -> None:
+    """It ends before the JVM could tell its port, after which it would wait for ever."""
+    with started(tmp_path, "stop") as program:
+        children = Path(f"/proc/{program.pid}/task/{program.pid}/children")
+        until = time.monotonic() + 60
+        while not (found := [int(pid) for pid in children.read_text().split() if os.getsid(int(pid)) == int(pid)]):
+            assert time.monotonic() < until, "no JVM was started"
+            time.sleep(0.01)
+        program.send_signal(signal.SIGINT)
+        _, error = program.communicate(timeout=60)
+    assert "KeyboardInterrupt" in error
+    assert gone(found[0], 20)
+
+
 def test_settings(spark: SparkSession) -> None:
     """RELIABILITY: loopback only, no user interface; times are UTC."""
     conf = spark.conf

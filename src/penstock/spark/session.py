@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import RuntimeFailure
 from penstock.frozen import frozen
+from penstock.spark.gateway import NotStartedError, start_gateway
 from penstock.spark.java import require_java
 from penstock.spark.logs import open_output, write_logging
 from penstock.spark.watermark_calls import check_calls
@@ -218,7 +219,6 @@ def _start(settings: SparkSettings) -> _Running:
 def _launch(conf: SparkConf, settings: SparkSettings) -> _Running:
     from pyspark import SparkContext
     from pyspark.errors import PySparkException
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     active = SparkContext._active_spark_context  # noqa: SLF001 - no public way to ask
@@ -230,10 +230,8 @@ def _launch(conf: SparkConf, settings: SparkSettings) -> _Running:
         )
     output = open_output(settings.log_directory)
     try:
-        gateway = launch_gateway(  # type: ignore[no-untyped-call]
-            conf, {"stdout": output, "stderr": subprocess.STDOUT, "start_new_session": True}
-        )
-    except (OSError, PySparkException) as error:
+        gateway = start_gateway(conf.getAll(), output)
+    except (OSError, NotStartedError, PySparkException) as error:
         raise _not_started(settings, error) from error
     finally:
         os.close(output)
@@ -241,11 +239,10 @@ def _launch(conf: SparkConf, settings: SparkSettings) -> _Running:
         context = SparkContext(gateway=gateway, conf=conf)
         session = SparkSession(context)
         check_calls(session)
-    except RuntimeFailure:
+    except BaseException as error:
         _end(gateway)
-        raise
-    except Exception as error:
-        _end(gateway)
+        if isinstance(error, RuntimeFailure) or not isinstance(error, Exception):
+            raise
         raise _not_started(settings, error) from error
     return _Running(session, gateway, settings)
 
