@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -54,14 +55,7 @@ def _start(options: Sequence[tuple[str, str]], output: int) -> tuple[subprocess.
     with tempfile.TemporaryDirectory(prefix="penstock-jvm-") as directory:
         told = Path(directory) / "connection"
         environment = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)}
-        process = subprocess.Popen(  # noqa: S603 - the program of the installed package
-            [str(submit), *given, "pyspark-shell"],
-            stdin=subprocess.PIPE,  # the JVM ends when this is closed
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,  # Ctrl-C is for us alone
-        )
+        process = _run([str(submit), *given, "pyspark-shell"], environment, output)
         try:
             while not told.is_file():
                 if process.poll() is not None:
@@ -70,6 +64,26 @@ def _start(options: Sequence[tuple[str, str]], output: int) -> tuple[subprocess.
             return process, *_connection(told)
         except BaseException:
             _kill(process)
+            raise
+
+
+def _run(command: list[str], environment: dict[str, str], output: int) -> subprocess.Popen[bytes]:
+    """Started in a thread, as an interrupt is for the main one: it cannot come between the process and its name."""
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(
+            subprocess.Popen,
+            command,
+            stdin=subprocess.PIPE,  # the JVM ends when this is closed
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for us alone
+        )
+        try:
+            return made.result()
+        except BaseException:
+            if made.exception() is None:
+                _kill(made.result())
             raise
 
 
