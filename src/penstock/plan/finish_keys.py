@@ -157,7 +157,10 @@ def _by_equality(left: list[Key], right: list[Key], join: exp.Join, where: list[
     kind = (join.side or join.kind or "inner").lower()
     if join.kind.lower() in ("semi", "anti"):
         kind = "semi"
-    conditions = [*(conjuncts_of(on) if on is not None else []), *(where if kind in ("inner", "cross") else [])]
+    conditions = [
+        *(conjuncts_of(on) if on is not None else []),
+        *(where if kind in ("inner", "cross") and not join.method else []),
+    ]
     equalities = [
         (_place(conjunct.this), _place(conjunct.expression)) for conjunct in conditions if isinstance(conjunct, exp.EQ)
     ]

@@ -200,6 +200,8 @@ def _conditions_on(query: exp.Select, alias: str) -> list[exp.Expr]:
     """The parts of WHERE that speak of one relation alone, where they can be asked before the joins."""
     sides = [join.side.upper() for join in query.args.get("joins") or []]
     first = query.args["from_"].this.alias_or_name == alias
+    if any(join.method and join.this.alias_or_name == alias for join in query.args.get("joins") or []):
+        return []  # which row is the last depends on those before it
     if any(sides) and not (first and all(side in ("", "LEFT") for side in sides)):
         return []
     found: list[exp.Expr] = []

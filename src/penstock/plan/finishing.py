@@ -17,6 +17,7 @@ from penstock.plan.core_rows import CoreRows
 from penstock.plan.finish_orders import NotFinishableError, settle_orders
 from penstock.plan.finish_plan import SIDE, FinishPlan
 from penstock.plan.finish_stages import Stages
+from penstock.plan.finish_versions import one_version_a_moment
 from penstock.plan.nodes import Core, Finish, Scan
 from penstock.plan.prune import prune
 from penstock.plan.relation import HIDDEN_PREFIX, Mode, State
@@ -116,6 +117,7 @@ def finished(plan: LogicalPlan) -> Finished:
         raise NotFinishableError("a lateral query is not answered by the view store")
     prune(tree)
     try:
+        one_version_a_moment(tree)
         rows = CoreRows(tree, known)
         read = of_views(rows, known)
         settle_orders(tree, rows.types)

@@ -13,7 +13,7 @@ from penstock.plan.context import PlanContext, Relation
 from penstock.plan.join_times import note_join
 from penstock.plan.joins import JoinRequest, PlannedJoin, Side, no_equal_nulls, plan_join, written_condition
 from penstock.plan.leaves import as_leaf, carrier
-from penstock.plan.nodes import Node, Values
+from penstock.plan.nodes import Node, Scan, Values, all_nodes
 from penstock.plan.relation import Field
 from penstock.plan.scans import read_table, renamed
 from penstock.plan.scope import Leaf, Scope, field_tree, same_name
@@ -54,6 +54,7 @@ class PendingJoin:
     kind: str
     condition: exp.Expr | None
     written: exp.Join
+    asof: bool = False  # each row meets the last of those that its condition allows
 
 
 def plan_from(context: PlanContext, tree: exp.Select, scope: Scope, binder: ExpressionBinder) -> Bound:
@@ -174,19 +175,26 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
         outer = join.side == "LEFT"
         bound.pending.append(plan_unnest(context, item, scope, binder, outer=outer, bounded=bounded))
         return
-    if join.args.get("method") or join.args.get("match_condition") is not None:
+    if not (context.kept and _is_asof(join)) and (
+        join.args.get("method") or join.args.get("match_condition") is not None
+    ):
         _refuse_method(join)
     relation, leaf, tree = _item(context, item, scope)
     left_leaves = list(scope.leaves)
-    _check_system_time(context, join, relation, scope, binder)
+    version = _version(context, join, relation, leaf, scope, binder)
     _enter(bound, scope, leaf, relation, item)
     kind = _kind(join)
     condition, merged = _condition(join, left_leaves, leaf, binder)
+    if version is None and join.args.get("match_condition") is not None:
+        version = binder.bind(join.args["match_condition"])
+    if version is not None:
+        condition = version if condition is None else exp.And(this=condition, expression=version)
     for name in merged:
         for side in (*left_leaves, leaf):
             for entry in side.matching(name, quoted=False):
                 context.read_field(entry)
-    bound.pending.append(PendingJoin(relation, leaf, tree, kind, condition, join))
+    asof = version is not None or _is_asof(join)
+    bound.pending.append(PendingJoin(relation, leaf, tree, kind, condition, join, asof=asof))
     scope.merged.update(merged)
 
 
@@ -213,7 +221,10 @@ def settle_joins(context: PlanContext, bound: Bound, scope: Scope, where: list[e
         )
         planned = plan_join(context, left, right, request)
         node = planned.node
-        bound.joins.append(note_join(_clause(planned, pending, bound), planned.time))
+        clause = _clause(planned, pending, bound)
+        if pending.asof:
+            clause.set("method", "ASOF")
+        bound.joins.append(note_join(clause, planned.time))
         bound.carrier = _carrier(planned, bound, pending.leaf)
         bound.node = replace(node, fields=_joined_fields(node.kind, bound.node.fields, pending.leaf.fields))
         base = [*base, pending.leaf]
@@ -339,18 +350,27 @@ def _refuse_method(join: exp.Join) -> None:
         raise UnsupportedError("UNSUPPORTED_CLAUSE", f"{join.method} JOIN has no meaning here", span=span_of(join.this))
 
 
-def _check_system_time(
-    context: PlanContext, join: exp.Join, relation: Relation, scope: Scope, binder: ExpressionBinder
-) -> None:
+def _is_asof(join: exp.Join) -> bool:
+    return join.method == "ASOF" and join.kind in ("", "INNER", "OUTER")
+
+
+def _version(
+    context: PlanContext, join: exp.Join, relation: Relation, leaf: Leaf, scope: Scope, binder: ExpressionBinder
+) -> exp.Expr | None:
+    """The condition of a join FOR SYSTEM_TIME AS OF an event time: rows of a stream are versions, from their event
+    time on. None where there is no such join, or each batch sees the latest version of a dimension."""
     system_time = join.this.args.get("system_time") if isinstance(join.this, exp.Table) else None
     if not isinstance(system_time, SystemTime):
-        return
+        return None
+    event_time = relation.node.event_time
     if _is_processing_time(system_time.this, scope):
-        if relation.node.bounded or relation.open:
-            return
+        if (relation.node.bounded and not context.kept) or relation.open or _looked_up(relation):
+            return None
         what = "a stream has no version of its own to look up"
     else:
-        binder.bind(system_time.this)
+        asked = binder.bind(system_time.this)
+        if context.kept and event_time is not None and not event_time.of_window and not _looked_up(relation):
+            return exp.GTE(this=asked, expression=column(event_time.column, leaf.alias))
         what = "joins as of an event time are not there yet"
     raise NotYetError(
         "VERSIONED_JOIN",
@@ -359,6 +379,11 @@ def _check_system_time(
         span=span_of(system_time) or span_of(join.this),
         mode="append",
     )
+
+
+def _looked_up(relation: Relation) -> bool:
+    """Whether a relation is there to be joined with, in its latest version."""
+    return all(node.looked_up or node.kind == "table" for node in all_nodes(relation.node) if isinstance(node, Scan))
 
 
 def _is_processing_time(node: exp.Expr, scope: Scope) -> bool:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.types import SqlType
 
 # The conditions of queries whose answer changes as rows come.
-_UPDATING: Final = ("UPDATING_", "CLAUSE_NOT_YET")
+_UPDATING: Final = ("UPDATING_", "CLAUSE_NOT_YET", "VERSIONED_JOIN")
 OutputKind = Literal["view", "materialized view", "sink", "topic", "result"]
 
 

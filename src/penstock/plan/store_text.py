@@ -227,10 +227,12 @@ class _Queries:
 
     def _join(self, join: exp.Join, scope: dict[str, Columns], outer: dict[str, Columns]) -> str:
         words = _JOINS.get((join.side.upper(), join.kind.upper()))
-        if words is None or not only_has(join, ("this", "kind", "side", "on")):
+        if words is None or not only_has(join, ("this", "kind", "side", "on", "method")):
             raise DiffersError
         source = self._from(join.this, scope, outer)
         on = join.args.get("on")
+        if join.method:
+            words = _asof(join, words)
         if (on is None) != (words == "CROSS JOIN"):
             raise DiffersError
         return f" {words} {source}" + (f" ON {self.expressions(scope).condition(on)}" if on is not None else "")
@@ -266,6 +268,21 @@ class _Queries:
         word = _SETS[type(query)] + ("" if query.args.get("distinct") else " ALL")
         shown = {name: Term(quoted(name), sql_type) for name, sql_type in columns}
         return f"({left}) {word} ({right})" + self._tail(query, self.expressions({}), shown), columns
+
+
+def _asof(join: exp.Join, words: str) -> str:
+    """A join with the last row that meets one comparison, of those that meet the equalities beside it."""
+    from penstock.plan.joins import conjuncts_of
+
+    on = join.args.get("on")
+    parts = conjuncts_of(on) if on is not None else []
+    compared = [part for part in parts if isinstance(part, exp.GT | exp.GTE | exp.LT | exp.LTE)]
+    equal = [part for part in parts if isinstance(part, exp.EQ)]
+    if join.method != "ASOF" or words not in ("JOIN", "LEFT JOIN") or len(compared) != 1 or not equal:
+        raise DiffersError
+    if len(compared) + len(equal) != len(parts):
+        raise DiffersError
+    return f"ASOF {words}"
 
 
 def _group_entry(entry: exp.Expr, write: StoreExpressions) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.plan.job_plan import plan_job
+from tests.unit.plan.analysis import planned
 from tests.unit.stores.views.finishing import BrokenOffError, Finished, job_of, random_batch
 
 TOTAL = "ORDER BY v DESC, id, s"
@@ -298,6 +300,51 @@ def test_view_and_changes_are_the_batch_answer_after_every_batch(shape: str, tmp
         assert +found.fold == expected, f"the folded changes after batch {number}"
     assert expected, "an empty answer tells nothing"
     found.store.close()
+
+
+ASOF = {
+    "asof join": ("JOIN r ON l.k = r.k AND l.v >= r.w", "r.w <= l.v", "r.w DESC", False),
+    "asof left join": ("LEFT JOIN r ON l.k = r.k AND l.v >= r.w", "r.w <= l.v", "r.w DESC", True),
+    "asof, the next": ("LEFT JOIN r ON l.k = r.k AND l.v < r.w", "r.w > l.v", "r.w", True),
+}
+
+
+@pytest.mark.parametrize("shape", ASOF)
+def test_the_last_row_before_each(shape: str) -> None:
+    """A version that comes late takes the place of an earlier one; of two of the same moment the other columns say
+    which (G13)."""
+    written, allowed, order, left = ASOF[shape]
+    found = Finished(f"SELECT l.id, l.v, r.id AS other FROM l ASOF {written}", None)
+    best = f"(SELECT r.id FROM r WHERE r.k = l.k AND {allowed} ORDER BY {order}, r.id LIMIT 1)"
+    found.oracle = f"SELECT id, v, other FROM (SELECT l.id, l.v, {best} AS other FROM l) {'' if left else 'WHERE other IS NOT NULL'}"
+    assert found.job.finish is not None
+    assert found.job.finish.keys
+    rnd = random.Random(shape)  # noqa: S311
+    for number in range(6):
+        found.add(number, random_batch(rnd, 10 * number))
+        found.follow()
+        assert found.view() == found.answer() == +found.fold, f"after batch {number}"
+    assert found.answer()
+    found.store.close()
+
+
+def test_a_version_of_a_stream_as_of_an_event_time() -> None:
+    """FOR SYSTEM_TIME AS OF is a join with the last row up to that time, and a late version is heard of."""
+    streams = """
+        CREATE STREAM o (id BIGINT, cur BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND);
+        CREATE STREAM rates (cur BIGINT, rate BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND);
+    """
+    query = (
+        "SELECT o.id, x.rate FROM o LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts AS x ON o.cur = x.cur WHERE x.rate > 1"
+    )
+    job = plan_job(planned(f"{streams} CREATE MATERIALIZED VIEW v AS {query};"))
+    assert job.finish is not None
+    text = job.finish.view.text
+    assert "ASOF LEFT JOIN" in text
+    assert '"o"."ts" >= "x"."ts"' in text
+    # asked after the join: an earlier version does not take the place of one that is left out
+    assert '"x"."rate" > ' in text.split(' AS "x" ON ')[1]
+    assert job.finish.keys
 
 
 def test_only_what_the_batch_touched_changes() -> None:
