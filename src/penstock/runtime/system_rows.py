@@ -70,16 +70,13 @@ def job_row(engine: Engine, job: Job, *, with_lag: bool = True) -> dict[str, Any
     """What SHOW JOBS and penstock.jobs tell of a job; its lag has to be asked for, and may take as long as a broker
     that does not answer."""
     entry = engine.home.views.ledger(job.name)
-    tracker = job.tracker
-    if job.spec.plan.of_views:
-        tracker = None  # its event time is that of the views below, which the ledger tells
-    watermark = tracker.watermark_us if tracker is not None else entry.watermark_us if entry is not None else None
     return {
         "name": job.name,
         "state": job.state.value,
         "sql": job.spec.sql,
         "batch_id": entry.batch_id if entry is not None else None,
-        "watermark": watermark,
+        # That of the ledger: what a batch under way has found is only known when it is committed.
+        "watermark": entry.watermark_us if entry is not None else None,
         "input_rows": int(entry.counters.get("input_rows", 0)) if entry is not None else 0,
         "lag": _lag(job) if with_lag else None,
         "restarts": job.restarts,
