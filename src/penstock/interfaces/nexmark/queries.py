@@ -34,6 +34,11 @@ class NexmarkQuery:
         """Whether the answer is in files, not in a view."""
         return _FILES_PATH in self.statements
 
+    @property
+    def by_the_clock(self) -> bool:
+        """Whether the answer depends on when the events were processed."""
+        return "PROCTIME()" in self.statements
+
     def writing_to(self, path: str) -> str:
         """The statements, with the files in a directory of the caller's."""
         quoted = path.replace("'", "''")

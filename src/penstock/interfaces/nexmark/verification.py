@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from penstock.errors import JobFailed, NotYetError, PenstockError
 from penstock.frozen import frozen
 from penstock.interfaces.database import Database, connect
+from penstock.interfaces.nexmark.arrivals import Bidders
 from penstock.interfaces.nexmark.oracle import Difference, Oracle, side_input
 from penstock.interfaces.nexmark.queries import NexmarkQuery, nexmark_query, setup_script
 
@@ -73,6 +74,7 @@ class _Group:
         self._hears = tell
         self._ended: dict[str, Verdict] = {}  # those that will have no answer
         self._turn = 0
+        self._bidders = Bidders()
 
     def verdicts(self, oracle: Oracle) -> Iterator[Verdict]:
         count = self._asked.events.count
@@ -117,7 +119,9 @@ class _Group:
     def _append(self, db: Database, first: int, end: int) -> None:
         for batch in self._asked.events.rows("all", first, end):
             for part in _parts(batch, max(100, self._asked.events.count // _CHUNKS)):
-                db.append(STREAM, part, partition=self._turn % _PARTITIONS)
+                partition = self._turn % _PARTITIONS
+                db.append(STREAM, part, partition=partition)
+                self._bidders.add(partition, part)
                 self._turn += 1
 
     def _settle(self, db: Database) -> None:
@@ -141,6 +145,8 @@ class _Group:
                 if query.writes_files
                 else db.sql(f"SELECT * FROM {query.name}").arrow()
             )
+            if query.by_the_clock:
+                oracle.add("arrivals", self._bidders.arrivals(db.path / "jobs" / query.name / "checkpoint"))
         except PenstockError as error:
             return Verdict(query.name, "failed", why=str(error))
         found = oracle.compare(query.oracle, answer)
