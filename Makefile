@@ -29,7 +29,7 @@ FLINK      := $(VENV)-flink
 BENCH_ARGS ?=
 COMPILE    := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --upgrade
 
-.PHONY: help setup run test test-slow test-chaos test-kafka test-soak test-spark43 coverage java check bench bench-kafka lock clean
+.PHONY: help setup run test test-slow test-chaos test-kafka test-soak test-spark43 coverage java check bench bench-kafka bench-nexmark lock clean
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ bench: $(READY) java ## how fast it is: front end, topics, jobs beside PySpark w
 
 bench-kafka: $(READY) $(FLINK)/.ready java ## the same over Kafka, beside PySpark and Flink SQL; BENCH_ARGS="--rows 300000"
 	@PENSTOCK_FLINK=$(FLINK) $(BIN)/python -m benchmarks.kafka $(BENCH_ARGS)
+
+bench-nexmark: $(READY) $(FLINK)/.ready java ## the 24 queries of Nexmark, beside PySpark, Flink SQL and DuckDB; BENCH_ARGS="--events 100000"
+	@PENSTOCK_FLINK=$(FLINK) $(BIN)/python -m benchmarks.nexmark $(BENCH_ARGS)
 
 $(FLINK)/.ready:
 	@python3 -m venv --clear $(FLINK)

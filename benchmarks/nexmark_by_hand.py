@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_RECORDS: Final = {
+RECORDS: Final = {
     "person": (
         "id BIGINT, name STRING, emailAddress STRING, creditCard STRING, city STRING, state STRING, "
         "dateTime TIMESTAMP, extra STRING"
@@ -29,12 +29,12 @@ _SCHEMA: Final = (
     "event_type INT, "
     + ", ".join(
         f"{kind} STRUCT<{', '.join(part.replace(' ', ': ', 1) for part in columns.split(', '))}>"
-        for kind, columns in _RECORDS.items()
+        for kind, columns in RECORDS.items()
     )
     + ", dateTime TIMESTAMP"
 )
 # The number of a kind among the types of events.
-_TYPES: Final = {kind: number for number, kind in enumerate(_RECORDS)}
+_TYPES: Final = {kind: number for number, kind in enumerate(RECORDS)}
 Relation = Callable[[str], Any]
 
 
