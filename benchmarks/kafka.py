@@ -21,6 +21,7 @@ import itertools
 import os
 import platform
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -79,6 +80,8 @@ class Line:
         counts = {found for found in self.out.values() if found is not None}
         if self.name.startswith(("filter", "keyed sum")) and self.part in ("view", "topic") and len(counts) > 1:
             raise SystemExit(f"{self.name}: not everybody finds the same number of rows: {self.out}")
+        took = ", ".join(f"{who} {found[-1]:.1f} s" for who, found in self.taken.items())
+        print(f"{self.part}, {self.name}: {took}", file=sys.stderr, flush=True)
 
     def speed(self, who: str) -> float | None:
         """Thousand rows a second, the median of the rounds."""

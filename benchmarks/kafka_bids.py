@@ -39,8 +39,8 @@ def create_topics(address: str, topics: Mapping[str, int]) -> None:
     """Make topics, each with so many partitions."""
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-    made = AdminClient({"bootstrap.servers": address}).create_topics([NewTopic(*one, 1) for one in topics.items()])
-    for future in made.values():
+    client = AdminClient({"bootstrap.servers": address, "log_level": 0})
+    for future in client.create_topics([NewTopic(*one, 1) for one in topics.items()]).values():
         future.result(60)
 
 
@@ -48,7 +48,8 @@ def delete_topic(address: str, topic: str) -> None:
     """Throw a topic away."""
     from confluent_kafka.admin import AdminClient
 
-    for future in AdminClient({"bootstrap.servers": address}).delete_topics([topic]).values():
+    client = AdminClient({"bootstrap.servers": address, "log_level": 0})
+    for future in client.delete_topics([topic]).values():
         future.result(60)
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import penstock
+from penstock.formats.protobuf_confluent import front, message_path
 from penstock.formats.protobuf_messages import message_type
 from tests.kafka.conftest import Cluster
 from tests.protobuf_files import trade_descriptors
+from tests.schema_registry import running_registry
 
 pytestmark = pytest.mark.kafka
 
@@ -65,3 +67,24 @@ def test_messages_in_and_out_with_poison_among_them(cluster: Cluster, db: pensto
     assert sorted(trade.FromString(record.value()).symbol for record in cluster.records(exact)) == sorted(
         f"s{n}" for n in range(100)
     )
+
+    # With a registry: numbers of schemas before the messages, written by a sink and read by a source.
+    framed = cluster.topic()
+    with running_registry() as registry:
+        known = f"{options}, 'schema_registry.url' = '{registry.url}'"
+        db.execute(f"""
+            CREATE SINK numbered (symbol STRING, count INT) WITH (connector = 'kafka', topic = '{framed}', {known});
+            INSERT INTO numbered SELECT symbol, count FROM trades;
+            CREATE STREAM again (symbol STRING, count INT)
+              WITH (connector = 'kafka', topic = '{framed}', start = 'earliest', {known});
+            CREATE MATERIALIZED VIEW read_back AS SELECT symbol, count FROM again;
+        """)
+        db.settle(180)
+        cluster.send(framed, [messages[0], front(999, message_path(file.read_bytes(), "Trade")) + messages[7]])
+        db.settle(180)
+        assert len(registry.subject(f"{framed}-value")) == 1
+    assert db.sql("SELECT symbol, count FROM read_back ORDER BY count, symbol").rows() == sorted(
+        [*((f"s{n}", n) for n in range(100)), ("s7", 7)], key=lambda row: (row[1], row[0])
+    )
+    dead = db.sql("SELECT raw FROM penstock.dead_letters WHERE job = 'read_back'").rows()
+    assert dead == [(messages[0],)]

@@ -65,6 +65,9 @@ def test_records_whose_schema_comes_later(cluster: Cluster, opened: Callable[...
         assert db.sql("SELECT COUNT(*) FROM seen").rows() == [(4,)]
 
         registry.put(None, LATER, 500)
+        db.execute("RETRY DEAD LETTERS FOR seen WHERE stream = 'orders' AND offset IN (1, 3)")
+        assert db.sql(dead.format("seen")).rows() == [(1, 0), (1, 2), (1, 3)]
+        assert db.sql("SELECT id, k FROM seen ORDER BY id").rows() == [*first, (101, "late")]
         db.execute("RETRY DEAD LETTERS FOR seen")
         mended = [*first, (100, "late"), (101, "late"), (102, "late")]
         assert db.sql("SELECT id, k FROM seen ORDER BY id").rows() == mended

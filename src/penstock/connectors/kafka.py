@@ -49,6 +49,8 @@ _EARLIEST: Final = -2  # as Spark writes it
 _WAITS: Final = {"kafka.request.timeout.ms": "20000", "kafka.default.api.timeout.ms": "30000"}
 # How long what is known of the partitions of a topic holds good between batches.
 _FRESH_S: Final = 1.0
+# How long the start of a job waits for a record to guess from what the others look like.
+_SAMPLE_S: Final = 2.0
 
 
 class KafkaSource:
@@ -244,6 +246,13 @@ class KafkaSource:
         """The offset of a scan out of those of its two sources."""
         kafka, pulse = (*texts, None)[:2]  # in real-time mode there is no pulse
         return folded_offset(kafka, pulse, self._notes(request), partitions)
+
+    def sample(self, request: ScanRequest) -> bytes | None:
+        try:
+            found = self._partitions(request)
+            return self._cluster(request).newest(found, committed=_committed(request.definition), seconds=_SAMPLE_S)
+        except RuntimeFailure:
+            return None  # whoever reads the topic is told what is wrong with it
 
     def lost(self, request: ScanRequest, start: str | None, end: str) -> int:
         """How many offsets between two that were to be read are not there any more, where that is to be skipped."""

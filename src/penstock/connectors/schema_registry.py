@@ -96,13 +96,13 @@ class SchemaRegistry:
             found.append(kept)
         return found
 
-    def register(self, subject: str, text: str) -> int:
+    def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
         """The number of a schema, which is put into the subject where it is not there yet."""
         with self._lock:
             known = self._numbers.get((subject, text))
         if known is not None:
             return known
-        body = {"schema": text, "schemaType": "AVRO"}
+        body = {"schema": text, "schemaType": kind}
         answer = self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", body, about=subject)
         if answer is None:
             raise self._refused(f"knows no subject {subject} to put a schema into")

@@ -54,7 +54,7 @@ def decode(
     reach = outside or Outside()
     keyed = {name: inner for name, inner in key_columns(definition).items() if name in columns}
     if keyed:
-        decoded = _with_key(frame, definition, columns, keyed, reach)
+        decoded = _with_key(frame, definition, columns, keyed, reach, sample)
     else:
         decoded = _decoded(frame, value_relation(definition), columns, reach, sample)
         if definition.mode == "upsert":
@@ -64,8 +64,23 @@ def decode(
     return decoded
 
 
+def learns_from_sample(definition: SourceDefinition, columns: tuple[str, ...]) -> bool:
+    """Whether a record would tell how others are read faster: the one thing it tells is which times are numbers."""
+    if definition.options.format != "json" or definition.options.values.get("bad_data") == "null":
+        return False
+    return any(
+        column.name in columns and column.type is not None and column.type.name == "TIMESTAMP"
+        for column in definition.columns
+    )
+
+
 def _with_key(
-    frame: DataFrame, definition: SourceDefinition, columns: tuple[str, ...], keyed: dict[str, str], outside: Outside
+    frame: DataFrame,
+    definition: SourceDefinition,
+    columns: tuple[str, ...],
+    keyed: dict[str, str],
+    outside: Outside,
+    sample: bytes | None,
 ) -> DataFrame:
     """Key and value one after the other. What is in both is the value's, and the key's where the value has none."""
     from pyspark.sql import functions as f
@@ -91,7 +106,7 @@ def _with_key(
     frame = frame.select(*before, *spare.values(), _KEY_ERROR)
     value = value_relation(definition)
     inside = tuple(name for name in columns if any(one.name == name for one in value.columns))
-    frame = _decoded(frame, value, inside, outside)
+    frame = _decoded(frame, value, inside, outside, sample)
     both = {
         name: f.coalesce(f.col(_quoted(name)), f.col(spare[name])) if name in inside else f.col(spare[name])
         for name in names

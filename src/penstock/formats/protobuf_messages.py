@@ -88,6 +88,7 @@ class ReadMessages:
     name: str | None
     fields: tuple[str, ...]
     defaults: bool = False  # read what was not set as the default of its type
+    unwrap: Callable[[bytes], bytes | None] | None = None  # takes away what stands before a message; None: it is none
 
     def __call__(self, records: pa.Array) -> pa.Array:
         """One batch."""
@@ -96,7 +97,10 @@ class ReadMessages:
 
         made = message_type(self.descriptors, self.name)
         messages: list[Any] = []
-        for record in records.to_pylist():
+        given = records.to_pylist()
+        if self.unwrap is not None:
+            given = [None if record is None else self.unwrap(record) for record in given]
+        for record in given:
             try:
                 messages.append(None if record is None else made.FromString(record))
             except message.DecodeError:
@@ -114,6 +118,7 @@ class WriteMessages:
     descriptors: bytes
     name: str | None
     null_text: str | None = None  # what stands for NULL in lists and maps of texts
+    front: bytes = b""  # what stands before each message
 
     def __call__(self, rows: pa.Array) -> pa.Array:
         """One batch."""
@@ -140,7 +145,7 @@ class WriteMessages:
                         f'a value of column "{column.name}" does not fit its protobuf field',
                         hint="CAST the column to what the message says; lists and maps hold no NULL",
                     ) from None
-        return [message.SerializePartialToString(deterministic=True) for message in messages]
+        return [self.front + message.SerializePartialToString(deterministic=True) for message in messages]
 
 
 def check_columns(descriptors: bytes, name: str | None, columns: Iterable[str], what: str) -> dict[str, str]:

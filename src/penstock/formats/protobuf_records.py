@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import NotYetError, OptionError
+from penstock.errors import OptionError
 from penstock.formats.avro_records import with_columns
+from penstock.formats.protobuf_confluent import Unwrap, is_framed, message_path, sink_front
 from penstock.formats.protobuf_messages import ReadMessages, WriteMessages, check_columns, spark_type
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def decode_protobuf(
     fields = check_columns(descriptors, name, [column.name for column in wanted], str(definition.name))
     read = tuple(dict.fromkeys(fields.values()))
     defaults = options.get("protobuf.read_default_values") is True
-    call = ReadMessages(descriptors, name, read, defaults)
+    unwrap = Unwrap(message_path(descriptors, name)) if is_framed(options) else None
+    call = ReadMessages(descriptors, name, read, defaults, unwrap)
     frame = frame.withColumn(_READ, _arrow_call(call, spark_type(descriptors, name, read), f.col("__value")))
     why = f.when(f.col("__value").isNull(), f.lit("empty record")).otherwise(f.lit("malformed protobuf"))
     return with_columns(frame, wanted, {_READ: fields}, why).drop(_READ)
@@ -59,18 +61,12 @@ def writer_of(options: Mapping[str, object], columns: Iterable[str], outside: Ou
     descriptors, name = message_of(options, "the sink", outside)
     check_columns(descriptors, name, columns, "the sink")
     null_text = options.get("protobuf.write_null_string_literal")
-    return WriteMessages(descriptors, name, None if null_text is None else str(null_text))
+    front = sink_front(options, descriptors, name, outside)
+    return WriteMessages(descriptors, name, None if null_text is None else str(null_text), front)
 
 
 def message_of(options: Mapping[str, object], what: str, outside: Outside) -> tuple[bytes, str | None]:
     """The descriptor file of a relation, and the message in it that the records are."""
-    registry = options.get("protobuf.confluent_schema_registry") is True or options.get("schema_registry.url")
-    if registry:
-        raise NotYetError(
-            "QUERY_NOT_YET",
-            f"protobuf with a schema registry, as {what} has it, is not there yet",
-            hint="use avro-confluent, or records without the number of their schema",
-        )
     found = outside.file(options, "protobuf.descriptor") or outside.file(options, "schema_location")
     if found is None:
         raise OptionError(

@@ -21,7 +21,7 @@ class Registry(Protocol):
     def versions(self, subject: str) -> Sequence[tuple[int, str]]:
         """The schemas of a subject with their numbers, the newest last; none where there is no such subject."""
 
-    def register(self, subject: str, text: str) -> int:
+    def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
         """The number of a schema, which is put into the subject where it is not there yet."""
 
     def learned(self, scope: str) -> Sequence[int]:

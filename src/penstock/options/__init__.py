@@ -7,7 +7,7 @@ connectors with `register_connector`.
 
 from __future__ import annotations
 
-from penstock.options.jobs import resolve_insert_options, resolve_view_options
+from penstock.options.jobs import resolve_insert_options, resolve_view_options, sink_job_options
 from penstock.options.keys import normalise
 from penstock.options.registry import (
     connector_named,
@@ -67,5 +67,6 @@ __all__ = [
     "setting_key",
     "setting_notice",
     "show",
+    "sink_job_options",
     "unregister_connector",
 ]

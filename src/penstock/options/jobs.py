@@ -1,4 +1,4 @@
-"""Options of statements that start a job: CREATE MATERIALIZED VIEW and INSERT."""
+"""Options of statements that start a job: CREATE MATERIALIZED VIEW, CREATE SINK … AS SELECT and INSERT."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from penstock.options.matching import KeyTable
 from penstock.options.problems import unknown_options
 from penstock.options.reading import defaults, read_options
-from penstock.options.resolved import ResolvedViewOptions
+from penstock.options.resolved import ResolvedOptions, ResolvedViewOptions
 from penstock.options.schema import OptionSpec
 from penstock.options.schemas.common import DELIVERY, JOB, JOB_NAME
 from penstock.options.settings import default_settings
@@ -68,6 +68,16 @@ def resolve_insert_options(
     return ResolvedViewOptions(
         values, found.given, found.from_settings, found.canonical, found.secret_keys, found.notices
     )
+
+
+def sink_job_options(
+    sink: ResolvedOptions, relation: Name, settings: Mapping[str, object] | None = None
+) -> ResolvedViewOptions:
+    """The options of the job of CREATE SINK … AS SELECT, which stand beside those of the connector."""
+    found = resolve_insert_options((), relation, settings)
+    given = sink.given & _INSERT.slots.keys()
+    values = {**found.values, "job_name": str(relation), **{key: sink.values[key] for key in given}}
+    return ResolvedViewOptions(MappingProxyType(values), given, found.from_settings - given)
 
 
 def _resolve(

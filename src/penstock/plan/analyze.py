@@ -398,7 +398,9 @@ def _control(statement: s.ControlJob, session: Session) -> Analysis:
 def _retry(statement: s.RetryDeadLetters, session: Session) -> Analysis:
     if statement.job is not None:
         _check_job(statement.job, session)
-    return Analysis(session)
+    if statement.chosen is None:
+        return Analysis(session)
+    return Analysis(session, (plan_output(session, statement.chosen, "result"),))
 
 
 def _check_job(name: s.Name, session: Session) -> None:

@@ -22,6 +22,11 @@ _DATA_LOST: Final = re.compile(
     r"KAFKA_DATA_LOSS[^\n]*|UnknownTopicOrPartitionException[^\n]*|Some data may have been lost[^\n]*|"
     r"OffsetOutOfRangeException[^\n]*"
 )
+# What Kafka's client in Spark says when a broker does not answer; of records that it could not write.
+_NO_ANSWER: Final = re.compile(
+    r"org\.apache\.kafka\.common\.errors\.(?:TimeoutException|DisconnectException|BrokerNotAvailableException)[^\n]*"
+)
+_NOT_WRITTEN: Final = re.compile(r"Expiring \d+ record|not present in metadata")
 # Spark's own words around an error that happened in a task, a batch or a write.
 _AROUND: Final = r"(?!STREAM_FAILED|FOREACH_BATCH_|TASK_WRITE_FAILED|FAILED_|PYTHON_)"
 _DATA: Final = re.compile(
@@ -65,6 +70,14 @@ def as_failure(where: str, error: BaseException) -> PenstockError:
             "SOURCE_DATA_LOST",
             f"{where}: records that it has not read are gone ({lost[0].strip()[:_LONGEST]})",
             hint="create the job again to read what is there, or set on_data_loss = 'skip' to go on without them",
+            detail=text,
+        )
+    silent = _NO_ANSWER.search(text)
+    if silent is not None:
+        return RuntimeFailure(
+            "SINK_UNAVAILABLE" if _NOT_WRITTEN.search(silent[0]) else "SOURCE_UNAVAILABLE",
+            f"{where}: no broker of Kafka answers ({silent[0].strip()[:_LONGEST]})",
+            hint="the job tries again by itself; look at the broker and at bootstrap_servers",
             detail=text,
         )
     data = _data_error(where, text)

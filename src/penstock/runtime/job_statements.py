@@ -8,7 +8,7 @@ from penstock.catalog.define import as_sink
 from penstock.catalog.model import MaterializedViewDefinition, ObjectKey, SinkDefinition, SourceDefinition
 from penstock.catalog.text import canonical_text
 from penstock.errors import InternalError, NotYetError
-from penstock.options import resolve_insert_options
+from penstock.options import resolve_insert_options, sink_job_options
 from penstock.plan.analyze import analyze
 from penstock.plan.job_plan import plan_job
 from penstock.runtime.job_spec import JobSpec
@@ -82,17 +82,21 @@ def sink_spec(engine: Engine, definition: SinkDefinition) -> JobSpec:
 
 def make_sink_spec(definition: SinkDefinition, logical: LogicalPlan, session: Session) -> JobSpec:
     """The job of a sink whose query is planned. What no view holds is kept in Spark's state."""
+    options = sink_job_options(definition.options, definition.name, session.settings)
+    _refuse_not_yet(options)
     plan = plan_job(logical, state="spark")
-    return JobSpec(
+    spec = JobSpec(
         name=definition.name.text,
         kind="sink",
         sql=definition.text,
         plan=plan,
         sources=sources_of(plan, session),
-        options=resolve_insert_options((), definition.name, session.settings),
+        options=options,
         session=session,
         sink=definition,
     )
+    check_realtime(spec)
+    return spec
 
 
 def insert_spec(engine: Engine, text: str) -> JobSpec:

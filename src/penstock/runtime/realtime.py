@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotYetError, OptionError
 from penstock.formats.registry import uses_registry
-from penstock.sql.statements import CreateMaterializedView, Insert
+from penstock.sql.statements import CreateMaterializedView, CreateSink, Insert
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,18 +64,28 @@ def check_slots(spec: JobSpec, scans: list[CheckedScan], slots: int) -> None:
 
 def explain_realtime(statement: Statement | None, plan: LogicalPlan, session: Session) -> str | None:
     """For EXPLAIN of a statement that asks for real-time mode: whether it can have it; None for any other."""
+    from penstock.catalog.model import SinkDefinition
     from penstock.options import resolve_insert_options, resolve_view_options
-    from penstock.runtime.job_statements import make_insert_spec
+    from penstock.plan.analyze import analyze
+    from penstock.runtime.job_statements import make_insert_spec, make_sink_spec
 
-    if isinstance(statement, CreateMaterializedView):
-        options = resolve_view_options(statement.options, statement.name, session.settings)
-        return None if options.mode != "realtime" else f"no: {_NO_VIEW}"
-    if not isinstance(statement, Insert):
-        return None
-    if resolve_insert_options(statement.options, statement.target, session.settings).mode != "realtime":
-        return None
     try:
-        spec = make_insert_spec(statement, plan, session)
+        if isinstance(statement, CreateMaterializedView):
+            options = resolve_view_options(statement.options, statement.name, session.settings)
+            return None if options.mode != "realtime" else f"no: {_NO_VIEW}"
+        if isinstance(statement, Insert):
+            if resolve_insert_options(statement.options, statement.target, session.settings).mode != "realtime":
+                return None
+            spec = make_insert_spec(statement, plan, session)
+        elif isinstance(statement, CreateSink):
+            created = analyze(statement, session)
+            if not isinstance(created.definition, SinkDefinition):
+                return None
+            if created.definition.options.values.get("mode") != "realtime":
+                return None
+            spec = make_sink_spec(created.definition, plan, created.session)
+        else:
+            return None
     except NotYetError as error:
         return f"no: {error.message.partition('real-time mode: ')[2] or error.message}"
     seconds = batch_length(spec).total_seconds()

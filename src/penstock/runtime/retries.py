@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.schema_registry import look_again
 from penstock.errors import NotYetError, RuntimeFailure
+from penstock.runtime.queries import answer
 from penstock.runtime.states import JobState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.plan.logical import LogicalPlan
     from penstock.runtime.engine import Engine
     from penstock.runtime.job import Job
     from penstock.runtime.job_spec import JobSpec
@@ -34,16 +36,27 @@ class Retry:
         self.done = Event()
 
 
-def retry_dead_letters(engine: Engine, name: str | None) -> None:
-    """Read the dead letters of a job, or of all jobs, again; returns when they are taken."""
+def retry_dead_letters(engine: Engine, name: str | None, chosen: LogicalPlan | None = None) -> None:
+    """Read the dead letters of a job, or of all jobs, again; returns when they are taken.
+
+    `chosen` finds the job, stream, partition and offset of those that are asked for; all of them without it.
+    """
     look_again()
+    wanted = None if chosen is None else _places_of(engine, chosen)
     for job in tuple(engine.jobs.values()):
         if name is not None and job.name.casefold() != name.casefold():
             continue
         places = engine.home.views.dead_places(job.name)
+        if wanted is not None:
+            places = [place for place in places if (job.name, *place) in wanted]
         if not places or (name is None and not can_retry(job.spec)):
             continue
         _retry(engine, job, places)
+
+
+def _places_of(engine: Engine, chosen: LogicalPlan) -> set[tuple[str, str, int, int]]:
+    found = answer(engine, chosen).table
+    return set(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
 def can_retry(spec: JobSpec) -> bool:

@@ -242,7 +242,7 @@ def _advance(statement: s.AdvanceWatermark, engine: Engine, analysis: Analysis) 
 
 @_run.register(s.RetryDeadLetters)
 def _retry(statement: s.RetryDeadLetters, engine: Engine, analysis: Analysis) -> None:
-    retry_dead_letters(engine, None if statement.job is None else statement.job.text)
+    retry_dead_letters(engine, None if statement.job is None else statement.job.text, analysis.plan)
 
 
 @_run.register(s.SetSetting)

@@ -35,7 +35,7 @@ class Supervisor:
         self._judging = threading.Lock()  # while it is held, the end of a query is being written down
         self._due: dict[str, float] = {}
         self._backoffs: dict[str, Backoff] = {}
-        self._told: dict[str, str] = {}
+        self._told: set[str] = set()  # jobs that are broken for a reason that was told
         self._quiet: dict[str, tuple[object, float]] = {}  # the last batch of a job that forgets, and since when
         self._next_upkeep = clock.monotonic() + _UPKEEP_EVERY
         self._thread = threading.Thread(target=self._loop, name="penstock-supervisor", daemon=True)
@@ -69,8 +69,16 @@ class Supervisor:
             job.move(JobState.FAILED, error.message, error)
             return
         self._due[job.name] = self._clock.monotonic() + delay
+        if error.condition.endswith("_UNAVAILABLE"):
+            self._tell(job, error)
         job.restarts += 1
         job.move(JobState.RESTARTING, error.message, error)
+
+    def _tell(self, job: Job, error: PenstockError) -> None:
+        """Once for an outage, which lasts until the job runs again: not with each try."""
+        if job.name not in self._told:
+            self._told.add(job.name)
+            _LOG.warning("job %s: %s", job.name, error)
 
     def _delay(self, job: Job) -> float | None:
         """The job broke now: seconds until it is started again; None where that has been tried often enough."""
@@ -110,6 +118,7 @@ class Supervisor:
             return
         if job.state is not JobState.RUNNING or job.last is None or job.run is None:
             return
+        self._told.discard(job.name)
         if job.last.ended:
             job.stop(JobState.STOPPED, "its input has ended")
             return
@@ -122,17 +131,13 @@ class Supervisor:
         try:
             job.start("started again" if job.restarts else "started", tried_again=True)
         except PenstockError as error:
-            if self._told.get(job.name) != error.condition:  # once for an outage, not with each try
-                _LOG.warning("job %s: %s", job.name, error)
-                self._told[job.name] = error.condition
+            self._tell(job, error)
             # What kept it from starting may pass as well.
             delay = self._delay(job) if transient(error) else None
             if delay is not None:
                 self._due[job.name] = self._clock.monotonic() + delay
             elif job.state is JobState.RESTARTING:  # it has been tried as often as it may
                 job.move(JobState.FAILED, error.message, error)
-        else:
-            self._told.pop(job.name, None)
 
     def _forget(self, job: Job) -> None:
         """State is forgotten by the clock of batches: where no rows come, one without any is asked for."""

@@ -19,7 +19,7 @@ from sqlglot import exp
 from penstock.connectors.metadata_columns import deleted, with_metadata
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import SampledSource, ScanRequest
-from penstock.formats import decode
+from penstock.formats import decode, learns_from_sample
 from penstock.formats.keys import key_fields, key_format, key_options
 from penstock.formats.registry import uses_registry
 from penstock.frozen import frozen
@@ -197,7 +197,8 @@ class CheckedScan:
             physical = tuple(entry.name for entry in self.definition.columns if entry.physical and entry.name in wanted)
             outside = outside_for(self.request.state_path, self.request.roots)
             source = source_of(self._connector)
-            sample = source.sample(self.request) if frame.isStreaming and isinstance(source, SampledSource) else None
+            guesses = frame.isStreaming and learns_from_sample(self.definition, physical)
+            sample = source.sample(self.request) if guesses and isinstance(source, SampledSource) else None
             frame = decode(frame, self.definition, physical, outside, sample)
         if self.scan.changes and DELETED not in frame.columns:
             frame = frame.withColumn(DELETED, deleted(frame, self.definition))

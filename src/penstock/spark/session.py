@@ -172,6 +172,8 @@ def spark_options(settings: SparkSettings) -> dict[str, str]:
         "spark.sql.streaming.queryEvolution.enableSourceEvolution": str(settings.named_sources).lower(),
         # Names are written by the second format only.
         "spark.sql.streaming.offsetLog.formatVersion": "2" if settings.named_sources else "1",
+        # A query that waits for a broker which is gone ends when its question has: nobody has to wait for that.
+        "spark.sql.streaming.stopTimeout": "5s",
         # An idle job asks its sources this often; each question costs a millisecond or two of a core.
         "spark.sql.streaming.pollingDelay": "20",
     }

@@ -359,7 +359,12 @@ def _(statement: AdvanceWatermark, hide: Hide) -> str:
 
 @_text.register
 def _(statement: RetryDeadLetters, hide: Hide) -> str:
-    return "RETRY DEAD LETTERS" + ("" if statement.job is None else f" FOR {format_name(statement.job)}")
+    chosen = None if statement.chosen is None else statement.chosen.tree.args["where"].this
+    return _words(
+        "RETRY DEAD LETTERS",
+        None if statement.job is None else f"FOR {format_name(statement.job)}",
+        None if chosen is None else f"WHERE {format_tree(chosen)}",
+    )
 
 
 @_text.register

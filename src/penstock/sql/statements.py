@@ -362,9 +362,13 @@ class AdvanceWatermark(Statement):
 
 @frozen(kw_only=True)
 class RetryDeadLetters(Statement):
-    """RETRY DEAD LETTERS [FOR job]; of every job where none is named. WHERE is refused as not there yet."""
+    """RETRY DEAD LETTERS [FOR job] [WHERE …]; of every job where none is named.
+
+    `chosen` finds the job, stream, partition and offset of those that the condition holds for.
+    """
 
     job: Name | None = None
+    chosen: Query | None = None
 
 
 @frozen(kw_only=True)

@@ -195,7 +195,7 @@ class Memory:
     def versions(self, subject: str) -> list[tuple[int, str]]:
         return self.subjects.get(subject, [])
 
-    def register(self, subject: str, text: str) -> int:
+    def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
         self.subjects.setdefault(subject, []).append((77, text))
         return 77
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import pickle
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,7 +14,9 @@ import pytest
 from penstock.errors import PenstockError
 from penstock.formats import Outside, encode_rows
 from penstock.formats.avro_schemas import END, END_MARK
+from penstock.formats.protobuf_confluent import Unwrap, front, message_path
 from penstock.formats.protobuf_messages import ReadMessages, check_columns, field_names, message_type, spark_type
+from penstock.formats.protobuf_records import writer_of
 from tests.protobuf_files import chain_descriptors, trade_descriptors
 
 TRADES = trade_descriptors()
@@ -121,8 +124,51 @@ def test_options_that_cannot_be(tmp_path: Path) -> None:
     for options, condition in (
         ({}, "MISSING_OPTION"),
         ({"protobuf.descriptor": str(file), "message": "Trade"}, "INVALID_OPTION"),
-        ({"protobuf.descriptor": str(file), "schema_registry.url": "http://x"}, "QUERY_NOT_YET"),
+        ({"protobuf.descriptor": str(file), "schema_registry.url": "http://x"}, "INVALID_OPTION"),
     ):
         with pytest.raises(PenstockError) as raised:
             encode_rows(table, "protobuf", options, Outside())
         assert raised.value.condition == condition
+
+
+def test_messages_with_the_number_of_their_schema(tmp_path: Path) -> None:
+    """What Confluent's own serializer writes: the number, the places of the message, and the message."""
+    from google.protobuf import descriptor_pb2
+
+    taken: list[tuple[str, str, str]] = []
+
+    class Registry:
+        def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
+            taken.append((subject, text, kind))
+            return 41
+
+    file = tmp_path / "trade.desc"
+    file.write_bytes(TRADES)
+    options: dict[str, object] = {
+        "protobuf.descriptor": str(file), "message": "Trade", "topic": "t", "schema_registry.url": "http://127.0.0.1:1",
+    }  # fmt: skip
+    call = writer_of(options, ["symbol"], Outside(registry=lambda _: Registry()))  # type: ignore[arg-type, return-value]
+    import pyarrow as pa
+
+    (record,) = call.records(pa.array([{"symbol": "a"}]))
+    place = message_path(TRADES, "Trade")
+    assert record == front(41, place) + message_type(TRADES, "Trade")(symbol="a").SerializeToString()
+    ((subject, text, kind),) = taken
+    assert (subject, kind) == ("t-value", "PROTOBUF")
+    kept = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text))
+    assert kept.message_type[place[0]].name == "Trade"
+
+    body = record[len(front(41, place)) :]
+    poison = [
+        b"",
+        b"\x00",
+        body,
+        record[:4],
+        front(41, (7,)) + body,
+        b"\x01" + record[1:],
+        b"\x00\x00\x00\x00\x01\xff\xff",
+    ]
+    reading = ReadMessages(TRADES, "Trade", ("symbol",), unwrap=Unwrap(place))
+    found = reading(pa.array([record, front(1, place) + body, None, *poison], pa.binary())).to_pylist()
+    assert [row["symbol"] for row in found if row[END] == END_MARK] == ["a", "a"]
+    assert [row[END] for row in found[2:]] == [None] * (len(poison) + 1)

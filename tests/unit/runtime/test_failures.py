@@ -135,3 +135,21 @@ def test_the_error_of_a_job_is_the_same_after_a_restart() -> None:
     for text in (None, "it was killed", "[NO_SUCH_CONDITION] x"):
         assert kept_failure(text).condition == "JOB_FAILED"
     assert not isinstance(again, JobFailed)
+
+
+@pytest.mark.parametrize(
+    ("said", "condition"),
+    [
+        ("Timed out waiting for a node assignment. Call: describeTopics", "SOURCE_UNAVAILABLE"),
+        ("Expiring 3 record(s) for t-0:120000 ms has passed since batch creation", "SINK_UNAVAILABLE"),
+        ("Topic t not present in metadata after 60000 ms.", "SINK_UNAVAILABLE"),
+    ],
+)
+def test_a_broker_that_does_not_answer_spark(said: str, condition: str) -> None:
+    text = (
+        f"[STREAM_FAILED] Query terminated\nCaused by: org.apache.kafka.common.errors.TimeoutException: {said}\n at x"
+    )
+    found = as_failure("job j", RuntimeError(text))
+    assert found.condition == condition
+    assert said in found.message
+    assert transient(found)

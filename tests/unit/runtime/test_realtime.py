@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.catalog.model import SinkDefinition
 from penstock.errors import NotYetError
 from penstock.plan.script import analyze_script
-from penstock.runtime.job_statements import make_insert_spec
+from penstock.runtime.job_statements import make_insert_spec, make_sink_spec
 from penstock.runtime.realtime import batch_length, explain_realtime
-from penstock.sql.statements import CreateMaterializedView, Insert
+from penstock.sql.statements import CreateMaterializedView, CreateSink, Insert
 
 RELATIONS = """
     CREATE STREAM s (k STRING, n INT, names ARRAY<STRING>, ts TIMESTAMP, WATERMARK FOR ts)
@@ -42,6 +43,15 @@ def told(statement: str) -> str | None:
         spec = make_insert_spec(made, report.plan, report.analysis.session)
         assert (spec.options.mode == "realtime") == (line is not None)
         assert batch_length(spec).total_seconds() == 60
+    elif isinstance(made, CreateSink):
+        definition = report.analysis.definition
+        assert isinstance(definition, SinkDefinition)
+        if line is not None and line.startswith("no: "):
+            with pytest.raises(NotYetError, match="cannot run in real-time mode"):
+                make_sink_spec(definition, report.plan, report.analysis.session)
+        else:
+            spec = make_sink_spec(definition, report.plan, report.analysis.session)
+            assert (spec.options.mode == "realtime") == (line is not None)
     else:
         assert isinstance(made, CreateMaterializedView)
     return line
@@ -76,3 +86,32 @@ def test_a_view_and_who_does_not_ask() -> None:
     )
     assert told("CREATE MATERIALIZED VIEW v AS SELECT n FROM s") is None
     assert told("INSERT INTO out SELECT n FROM s") is None
+
+
+def test_a_sink_with_its_query() -> None:
+    made = "CREATE SINK k WITH (connector = 'kafka', topic = 'o', {}) AS SELECT {}"
+    assert told(made.format("mode = 'realtime'", "n FROM s")) == (
+        "yes: each row is written at once, at least once; offsets are kept every 60 seconds"
+    )
+    found = told(made.format("mode = 'realtime', delivery = 'exactly_once'", "n FROM s"))
+    assert found is not None
+    assert found.startswith("no: sink k is exactly once")
+    assert told(made.format("mode = 'realtime'", WINDOW)) == (
+        "no: it keeps state between rows: windows, joins, DISTINCT and aggregates need batches"
+    )
+    assert told(made.format("partitions = 1", "n FROM s")) is None
+
+
+def test_options_of_the_job_among_those_of_the_sink() -> None:
+    """They were read and checked, and the job did not get them."""
+    *_, report = analyze_script(
+        RELATIONS + "CREATE SINK k WITH (connector = 'kafka', topic = 'o', parallelism = 3, late = 'drop', "
+        "max_rows_per_batch = 7, state_backend = 'memory') AS SELECT n FROM s"
+    )
+    assert report.analysis is not None, report.error
+    definition = report.analysis.definition
+    assert isinstance(definition, SinkDefinition)
+    assert report.plan is not None
+    options = make_sink_spec(definition, report.plan, report.analysis.session).options
+    assert (options.parallelism, options.late, options.max_rows_per_batch) == (3, "drop", 7)
+    assert (options.state_backend, options.mode) == ("memory", "microbatch")

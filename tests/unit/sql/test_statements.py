@@ -6,10 +6,12 @@ import pytest
 from sqlglot import exp
 
 from penstock.errors import NotYetError, PenstockError, UnsupportedError
+from penstock.plan.script import analyze_script
 from penstock.secrets import Secret
 from penstock.sql import statements as s
 from penstock.sql.dialects import arroyo, flink, risingwave
 from penstock.sql.dialects.defaults import PENSTOCK
+from penstock.sql.format import format_statement
 from penstock.sql.script import parse_script, parse_statement
 from penstock.sql.statements import Emit, Name, OptionValue
 from penstock.types import BIGINT, INT, STRING, SqlType
@@ -247,7 +249,6 @@ def test_statements_that_never_will_be(text: str) -> None:
         ("STOP JOB j WITH SAVEPOINT", "STATEMENT_NOT_YET"),
         ("STOP JOB 'id' WITH SAVEPOINT", "STATEMENT_NOT_YET"),
         ("RESTART JOB j FROM SAVEPOINT 's'", "STATEMENT_NOT_YET"),
-        ("RETRY DEAD LETTERS FOR j WHERE TRUE", "STATEMENT_NOT_YET"),
         ("CREATE SUBSCRIPTION s FROM v", "STATEMENT_NOT_YET"),
         ("DECLARE c SUBSCRIPTION CURSOR FOR s", "STATEMENT_NOT_YET"),
         ("FETCH NEXT FROM c", "STATEMENT_NOT_YET"),
@@ -378,3 +379,14 @@ def test_one_statement_is_one() -> None:
         parse_statement("SELECT 1; SELECT 2")
     with pytest.raises(PenstockError, match="holds no statement"):
         parse_statement(" -- nothing\n")
+
+
+def test_dead_letters_are_chosen_by_a_condition() -> None:
+    text = "RETRY DEAD LETTERS FOR j WHERE reason = 'malformed' AND \"offset\" > 5"
+    statement = parse_statement(text)
+    assert isinstance(statement, s.RetryDeadLetters)
+    assert statement.chosen is not None
+    assert format_statement(statement) == text
+    *_, report = analyze_script("RETRY DEAD LETTERS WHERE nothing = 1")
+    assert report.error is not None
+    assert (report.error.condition, report.error.span.column if report.error.span else 0) == ("UNKNOWN_COLUMN", 26)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.errors import ResolutionError
 from penstock.sql.dialects import materialize
 from penstock.sql.parser import PenstockParser
 from penstock.sql.spans import token_span
-from penstock.sql.statements import AdvanceWatermark, ControlJob, Name, RetryDeadLetters, Subscribe
+from penstock.sql.statements import AdvanceWatermark, ControlJob, Name, Query, RetryDeadLetters, Subscribe
 
 T = TokenType
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -62,13 +63,18 @@ def advance(p: PenstockParser) -> AdvanceWatermark:
 
 
 def retry(p: PenstockParser) -> RetryDeadLetters:
-    """RETRY DEAD LETTERS [FOR job]"""
+    """RETRY DEAD LETTERS [FOR job] [WHERE condition over the columns of penstock.dead_letters]"""
     p.expect("RETRY", "DEAD", "LETTERS")
     job = _job_name(p) if p.word("FOR") else None
-    if p.ahead("WHERE"):
-        hint = "leave it out: what can still not be read stays where it is"
-        p.not_yet("RETRY DEAD LETTERS … WHERE is not there yet", hint, p.current, "STATEMENT_NOT_YET")
-    return RetryDeadLetters(job=job)
+    first = p.current
+    if not p.word("WHERE"):
+        return RetryDeadLetters(job=job)
+    tree = exp.Select(
+        expressions=[exp.column(name) for name in ("job", "stream", "partition", "offset")],
+        from_=exp.From(this=exp.table_("dead_letters", db="penstock")),
+        where=exp.Where(this=p.an_expression()),
+    )
+    return RetryDeadLetters(job=job, chosen=Query(tree, span=p.since(first)))
 
 
 def subscribe(p: PenstockParser) -> Subscribe:
