@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
+
+SEED: Final = int(os.environ.get("PENSTOCK_CHAOS_SEED", "4"))
 
 
 class Load:

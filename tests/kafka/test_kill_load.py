@@ -19,8 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.kafka.conftest import Cluster
-from tests.kafka.load import NOTHING, Load, wrong
-from tests.kafka.test_outage import SEED
+from tests.kafka.load import NOTHING, SEED, Load, wrong
 from tests.project import ROOT
 
 pytestmark = [pytest.mark.kafka, pytest.mark.chaos, pytest.mark.timeout(3_600)]

@@ -42,7 +42,7 @@ def retry_dead_letters(engine: Engine, name: str | None, chosen: LogicalPlan | N
     `chosen` finds the job, stream, partition and offset of those that are asked for; all of them without it.
     """
     look_again()
-    wanted = None if chosen is None else _places_of(engine, chosen)
+    wanted = None if chosen is None else chosen_places(engine, chosen)
     for job in tuple(engine.jobs.values()):
         if name is not None and job.name.casefold() != name.casefold():
             continue
@@ -54,7 +54,8 @@ def retry_dead_letters(engine: Engine, name: str | None, chosen: LogicalPlan | N
         _retry(engine, job, places)
 
 
-def _places_of(engine: Engine, chosen: LogicalPlan) -> set[tuple[str, str, int, int]]:
+def chosen_places(engine: Engine, chosen: LogicalPlan) -> set[tuple[str, str, int, int]]:
+    """Job, stream, partition and offset of what a query over the dead letters finds."""
     found = answer(engine, chosen).table
     return set(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
