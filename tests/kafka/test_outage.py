@@ -1,6 +1,6 @@
 """Brokers that are killed, stand still, or sit behind a bad network: jobs wait, and lose and repeat nothing.
 
-RELIABILITY tests 3 to 5: rows keep coming meanwhile; a small size here, the full one under the marker `soak`.
+RELIABILITY tests 3 to 5: rows keep coming meanwhile; a small size of each, and the full one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.kafka.conftest import Cluster
 from tests.kafka.load import NOTHING, SEED, Load, wrong
 from tests.kafka.proxy import TROUBLES, BehindProxy, Proxy
 
-pytestmark = [pytest.mark.kafka, pytest.mark.chaos, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.kafka, pytest.mark.chaos, pytest.mark.soak, pytest.mark.timeout(1_800)]
 
 JOBS: Final = {"seen", "exact", "plain"}
 
@@ -82,7 +82,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
     found += [record.getMessage() for record in caplog.records if record.name.startswith("penstock")]
 
 
-@pytest.mark.parametrize(("down_s", "still_s", "rate"), [(3, 5, 50), pytest.param(10, 30, 500, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("down_s", "still_s", "rate"), [(3, 5, 50), (10, 30, 500)])
 def test_a_broker_that_is_killed_and_one_that_stands_still(
     opened: Callable[..., penstock.Database],
     tmp_path: Path,
@@ -143,7 +143,7 @@ def test_a_broker_that_is_killed_and_one_that_stands_still(
         broker.stop(delete=True)
 
 
-@pytest.mark.parametrize(("rounds", "seconds"), [(1, 4.0), pytest.param(10, 30.0, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("rounds", "seconds"), [(1, 4.0), (10, 30.0)])
 def test_a_bad_network(opened: Callable[..., penstock.Database], tmp_path: Path, rounds: int, seconds: float) -> None:
     """Cut off, two seconds late, ten kilobytes a second, silent with its connections open, resets at random."""
     port = free_port()

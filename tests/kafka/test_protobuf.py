@@ -68,7 +68,21 @@ def test_messages_in_and_out_with_poison_among_them(cluster: Cluster, db: pensto
         f"s{n}" for n in range(100)
     )
 
-    # With a registry: numbers of schemas before the messages, written by a sink and read by a source.
+
+@pytest.mark.soak
+def test_messages_with_the_number_of_their_schema(cluster: Cluster, db: penstock.Database, tmp_path: Path) -> None:
+    """Written by a sink that registers its schema, and read by a source; what has no number is a dead letter."""
+    file = tmp_path / "trade.desc"
+    file.write_bytes(trade_descriptors())
+    trade = message_type(file.read_bytes(), "Trade")
+    messages = [trade(symbol=f"s{number}", count=number).SerializeToString() for number in range(100)]
+    topic = cluster.topic()
+    cluster.send(topic, list(messages))
+    options = f"format = 'protobuf', 'protobuf.descriptor' = '{file}', message = 'shop.Trade'"
+    db.execute(f"""
+        CREATE STREAM trades (symbol STRING, count INT)
+          WITH (connector = 'kafka', topic = '{topic}', start = 'earliest', {options})
+    """)
     framed = cluster.topic()
     with running_registry() as registry:
         known = f"{options}, 'schema_registry.url' = '{registry.url}'"
