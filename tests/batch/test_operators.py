@@ -10,8 +10,11 @@ import pyarrow as pa
 import pytest
 
 import penstock
+from penstock.plan.job_plan import plan_job
 from penstock.plan.script import analyze_script
 from tests.batch.answers import alike
+from tests.batch.stream_operators import STREAMS as WINDOWED_STREAMS
+from tests.batch.stream_operators import WINDOWED
 
 ORDERS = pa.table(
     {"id": [1, 2, 3, 4, 5, 6], "who": ["a", "b", "a", "c", None, "b"], "cents": [500, 250, 750, 100, 100, None]}
@@ -70,10 +73,30 @@ def test_over_tables(db: penstock.Database, sql: str) -> None:
     assert alike(db.sql(sql).rows()) == alike(wanted)
 
 
+def over_a_stream(sql: str) -> str:
+    """The query as a view asks it: in no order, unless the order chooses rows or is all that is asked for."""
+    return sql if " NULLS LAST, id" in sql or " LIMIT " in sql else sql.rpartition(" ORDER BY ")[0] or sql
+
+
 @pytest.mark.parametrize(("sql", "condition"), OPERATORS.values(), ids=OPERATORS)
 def test_over_a_stream(sql: str, condition: str | None) -> None:
     """SC35: the same as a view over a stream: it runs, or is refused by name."""
-    body = sql if condition == "UPDATING_TOP_N" or " LIMIT " in sql else sql.rpartition(" ORDER BY ")[0] or sql
-    statement = f"CREATE MATERIALIZED VIEW v AS {body}"
-    error = analyze_script(STREAMS + statement)[-1].error
+    error = analyze_script(f"{STREAMS} CREATE MATERIALIZED VIEW v AS {over_a_stream(sql)}")[-1].error
     assert (None if error is None else error.condition) == condition
+
+
+@pytest.mark.parametrize(("sql", "condition"), WINDOWED.values(), ids=WINDOWED)
+def test_windows_of_streams(sql: str, condition: str | None) -> None:
+    """SC35, G13: windows of every kind, and joins of streams."""
+    report = analyze_script(f"{WINDOWED_STREAMS} CREATE MATERIALIZED VIEW v AS {sql}")[-1]
+    assert (None if report.error is None else report.error.condition) == condition
+    assert report.analysis is not None
+    assert report.analysis.plan is not None
+    assert plan_job(report.analysis.plan).how
+
+
+def test_the_table_of_what_streams_have() -> None:
+    """SC35: `python -m tests.batch.streams_page` brings it up to date."""
+    from tests.batch.streams_page import PAGE, page
+
+    assert PAGE.read_text(encoding="utf-8") == page()

@@ -39,11 +39,24 @@ JOBS: Final = {
     "by_hop": True,
     "by_session": True,
     "by_pair": True,
+    "by_change": True,
+    "by_change_spark": True,
+    "by_burst": True,
     "by_item": False,
+    "by_item_spark": False,
+    "by_place": False,
     INSERT: False,
 }
-FEWER_JOBS: Final = ("by_tumble", "by_hop", "by_item", INSERT)
-KEYED: Final = {"by_item": ("item",)}
+FEWER_JOBS: Final = ("by_tumble", "by_hop", "by_change", "by_item", "by_place", INSERT)
+# Views whose rows change, and the columns that an update leaves as they are.
+KEYED: Final = {
+    "by_item": ("item",),
+    "by_item_spark": ("item",),
+    "by_change": ("item", "starts"),
+    "by_change_spark": ("item", "starts"),
+    "by_burst": ("item", "starts"),
+    "by_place": (),
+}
 
 _MEASURES: Final = """COUNT(*) AS n, COUNT(amount) AS n_amount, SUM(amount) AS total, MIN(amount) AS least,
   MAX(amount) AS most, AVG(amount) AS mean"""
@@ -53,6 +66,11 @@ CREATE STREAM {STREAM} (
   WATERMARK FOR ts AS ts - INTERVAL '{DELAY_US // 1_000_000}' SECOND
 ) WITH (connector = 'topic', partitions = {PARTITIONS}, idle_timeout = INTERVAL '1' HOUR);
 CREATE STREAM {SINK} (id STRING, item STRING, doubled BIGINT, ts TIMESTAMP) WITH (connector = 'topic', partitions = 2);
+"""
+_CHANGES: Final = f"""
+SELECT item, TUMBLE_START(ts, INTERVAL '10' SECOND) AS starts, TUMBLE_END(ts, INTERVAL '10' SECOND) AS ends,
+  {_MEASURES}
+FROM {STREAM} GROUP BY item, TUMBLE(ts, INTERVAL '10' SECOND) EMIT CHANGES;
 """
 _STATEMENTS: Final = {
     "by_tumble": f"""
@@ -78,6 +96,26 @@ CREATE MATERIALIZED VIEW by_pair AS
 SELECT a.item, a.id AS first, b.id AS second, COALESCE(b.ts, a.ts) AS ends
 FROM {STREAM} AS a LEFT JOIN {STREAM} AS b
 ON a.item = b.item AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '{PAIR_US // 1_000_000}' SECOND AND a.id <> b.id;
+""",
+    "by_change": f"CREATE MATERIALIZED VIEW by_change AS {_CHANGES}",
+    "by_change_spark": f"CREATE MATERIALIZED VIEW by_change_spark WITH (state = 'spark') AS {_CHANGES}",
+    "by_burst": f"""
+CREATE MATERIALIZED VIEW by_burst AS
+SELECT item, SESSION_START(ts, INTERVAL '2' SECOND) AS starts, SESSION_END(ts, INTERVAL '2' SECOND) AS ends,
+  {_MEASURES}
+FROM {STREAM} GROUP BY item, SESSION(ts, INTERVAL '2' SECOND) EMIT CHANGES;
+""",
+    "by_place": f"""
+CREATE MATERIALIZED VIEW by_place AS
+SELECT t.item, t.id, t.place, o.id AS other
+FROM (
+  SELECT item, id, amount, ROW_NUMBER() OVER (PARTITION BY item ORDER BY amount DESC NULLS LAST, id) AS place FROM {STREAM}
+) AS t LEFT JOIN {STREAM} AS o ON o.item = t.item AND o.amount = t.amount - 1
+WHERE t.place <= 3;
+""",
+    "by_item_spark": f"""
+CREATE MATERIALIZED VIEW by_item_spark WITH (state = 'spark') AS
+SELECT item, {_MEASURES} FROM {STREAM} GROUP BY item EMIT CHANGES;
 """,
     "by_item": f"""
 CREATE MATERIALIZED VIEW by_item AS

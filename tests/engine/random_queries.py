@@ -7,6 +7,7 @@ engine. Numbers are small and halves are exact, so that sums do not depend on th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from penstock.frozen import frozen
 
 SECOND: Final = 1_000_000
+STATES: Final = st.sampled_from(["", "WITH (state = 'spark')"])
 KEYS: Final = ("a", "b", "ß", "日本", "", "a'b")
 
 COLUMNS: Final = "id BIGINT, k STRING, g INT, v BIGINT, x DOUBLE, ts TIMESTAMP"
@@ -36,6 +38,7 @@ class Query:
     key: tuple[str, ...] | None = None
     before: str = ""  # statements that come first
     at_once: bool = False
+    options: str = ""  # of the view
 
 
 @frozen
@@ -159,7 +162,7 @@ class Grouping:
 
 
 @st.composite
-def groupings(draw: st.DrawFn, *, windowed: bool) -> Grouping:
+def groupings(draw: st.DrawFn, *, windowed: bool, distinct: bool | None = None) -> Grouping:
     keys = tuple(
         draw(
             st.lists(
@@ -170,7 +173,9 @@ def groupings(draw: st.DrawFn, *, windowed: bool) -> Grouping:
             )
         )
     )
-    measures = tuple(draw(st.lists(aggregates(distinct=windowed), min_size=1, max_size=4)))
+    measures = tuple(
+        draw(st.lists(aggregates(distinct=windowed if distinct is None else distinct), min_size=1, max_size=4))
+    )
     where = f" WHERE {draw(predicates())}" if draw(st.booleans()) else ""
     having = draw(st.sampled_from(["", " HAVING COUNT(*) > 1", " HAVING MAX(v) > 0", " HAVING SUM(v) IS NOT NULL"]))
     return Grouping(keys, measures, where, having)
@@ -195,6 +200,7 @@ def running(draw: st.DrawFn) -> Query:
         f"SELECT {parts.shown_keys()}{parts.ours()} FROM s{tail} EMIT CHANGES",
         f"SELECT {keys}, {parts.theirs()} FROM given{tail}",
         key=tuple(f"k{place}" for place in range(len(parts.keys))),
+        options=draw(STATES),
     )
 
 
@@ -243,8 +249,8 @@ def hopping(draw: st.DrawFn) -> Query:
 
 
 @st.composite
-def sessions(draw: st.DrawFn) -> Query:
-    parts = draw(groupings(windowed=True))
+def sessions(draw: st.DrawFn, *, distinct: bool = True) -> Query:
+    parts = draw(groupings(windowed=True, distinct=distinct))
     gap = draw(st.sampled_from([1, 2, 7]))
     window = f"ts, {interval(gap)}"
     by = f"PARTITION BY {', '.join(parts.keys)} " if parts.keys else ""
@@ -258,6 +264,20 @@ def sessions(draw: st.DrawFn) -> Query:
         closes=True,
         end=1,
     )
+
+
+@st.composite
+def changing(draw: st.DrawFn) -> Query:
+    """A window that shows each change, kept by the view store or by Spark: all that has come is in it at once."""
+    closing = draw(st.one_of(tumbling(), hopping()))
+    return replace(closing, sql=f"{closing.sql} EMIT CHANGES", end=None, at_once=True, key=(), options=draw(STATES))
+
+
+@st.composite
+def growing(draw: st.DrawFn) -> Query:
+    """Sessions that show each change."""
+    closing = draw(sessions(distinct=False))
+    return replace(closing, sql=f"{closing.sql} EMIT CHANGES", end=None, at_once=True, key=())
 
 
 @st.composite
@@ -360,7 +380,9 @@ def functions(draw: st.DrawFn) -> Query:
     )
 
 
-SHAPES: Final = (projections, running, tumbling, hopping, sessions, unions, inlined, cascades, functions)
+SHAPES: Final = (
+    projections, running, tumbling, hopping, sessions, changing, growing, unions, inlined, cascades, functions,
+)  # fmt: skip
 
 
 @st.composite

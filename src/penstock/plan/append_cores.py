@@ -121,6 +121,8 @@ def _keeps(node: Node) -> bool:
     if node.bounded or node.mode is not Mode.APPEND:
         return False
     nodes = list(all_nodes(node))
+    if any(isinstance(each, WindowAssign | Aggregate) and each.window and each.window.processing for each in nodes):
+        return False  # the view store closes windows of the clock
     joins = [each for each in nodes if isinstance(each, Join)]
     if any(join.strategy == "stream" and join.state is not None and join.state.bound is None for join in joins):
         return False  # the rows of both sides are kept anyway: the store answers that join

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from penstock.errors import ResolutionError
 from penstock.plan.context import PlanContext, Relation
-from penstock.plan.event_times import window_time
+from penstock.plan.event_times import is_clock, window_time
 from penstock.plan.leaves import as_leaf
 from penstock.plan.nodes import WindowAssign
 from penstock.plan.relation import WINDOW_COLUMN, WINDOW_TYPE, EventTime, Field
@@ -33,6 +33,8 @@ def assign_window(context: PlanContext, relation: Relation, leaf: Leaf, item: Wi
     spec = window_spec(written, span_of(written) or span)
     scope = Scope(leaves=[leaf])
     time, _ = window_time(context, relation.node, scope, written.args.get("time"), span)
+    if is_clock(time):
+        spec = replace(spec, processing=True)
     keys = [scope.resolve(key) for key in written.args.get("keys") or []]
     for key in keys:
         context.read(key)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.errors import NotYetError, ResolutionError
+from penstock.errors import ResolutionError
 from penstock.plan.context import EventTimeWantedError
+from penstock.plan.names import is_proctime
 from penstock.plan.relation import EVENT_TIME_COLUMN, WINDOW_COLUMN, EventTime
 from penstock.plan.scope import shown_alias
-from penstock.plan.trees import column
+from penstock.plan.trees import call, column, mark_nondeterministic
 from penstock.sql.spans import span_of
 
 if TYPE_CHECKING:
@@ -26,9 +27,12 @@ def window_time(
     """The Spark tree of the time a window stands on, and the alias of the relation it comes from.
 
     `written` is the time column of the window, None for Arroyo's spelling, which means the event time of the input.
+    Processing time is the time of the batch, for which `is_clock` holds.
     """
     if written is None:
         return _implicit(node, scope, span)
+    if is_proctime(written):
+        return _clock(context), scope.leaves[0].alias if scope.leaves else ""
     if isinstance(written, exp.Anonymous) and written.name.casefold() == "window_time" and written.expressions:
         written = written.expressions[0]  # the time of a window is what Spark takes of the window itself
     if not isinstance(written, exp.Column):
@@ -44,12 +48,7 @@ def window_time(
     if leaf is None or found.path:
         raise _not_event_time(found, node, span_of(written))
     if found.field.processing_time:
-        raise NotYetError(
-            "PROCESSING_TIME_WINDOW",
-            f'windows over processing time, here "{found.field.name}", are not there yet',
-            hint="declare an event time with WATERMARK FOR and use its column",
-            span=span_of(written),
-        )
+        return _clock(context), leaf.alias
     if not found.field.window:
         _check_type(found, span_of(written))
     if node.bounded or leaf.open:
@@ -59,6 +58,17 @@ def window_time(
     if found.field.source is not None and not _has_event_time(leaf) and not leaf.bounded:
         raise EventTimeWantedError(*found.field.source)
     raise _not_event_time(found, node, span_of(written))
+
+
+def _clock(context: PlanContext) -> exp.Expr:
+    """The time of a batch: the same whenever the batch is run, but not for a query over all rows so far."""
+    now = call("current_timestamp")
+    return mark_nondeterministic(now, "PROCTIME") if context.kept else now
+
+
+def is_clock(time: exp.Expr) -> bool:
+    """Whether the time of a window is processing time."""
+    return isinstance(time, exp.Anonymous) and time.name.casefold() == "current_timestamp"
 
 
 def _implicit(node: Node, scope: Scope, span: Span | None) -> tuple[exp.Expr, str]:

@@ -65,7 +65,7 @@ def state_of(found: JobScans, kind: str) -> StateDescription:
     reader = _Reader(views)
     reader.query(found.tree)
     described: dict[str, Any] = {
-        "kept by": "the view store" if kind in ("merge", "panes") else "Spark",
+        "kept by": "the view store" if kind in ("merge", "panes", "windows") else "Spark",
         "scans": {
             scan.id: f"{scan.event_time.column}, delay {scan.event_time.delay_us} us" if scan.event_time else None
             for scan in found.scans

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
-from penstock.plan.event_times import window_time
+from penstock.plan.event_times import is_clock, window_time
 from penstock.plan.nodes import Aggregate, Node, Scan, all_nodes
 from penstock.plan.relation import WINDOW_COLUMN, Mode, State
 from penstock.plan.rules.group_by_references import alias_of
 from penstock.plan.trees import aggregate_text, column, nondeterministic_call, nondeterministic_name, own_nodes
 from penstock.plan.window_calls import WindowBinding
-from penstock.plan.windows import refuse_session_changes, spark_window, window_spec
+from penstock.plan.windows import spark_window, window_spec
 from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall, WindowPart
 from penstock.sql.spans import span_of
@@ -73,8 +73,8 @@ class Grouping:
                 raise updating_input(written, node)
             raise _updating_aggregate(written, trees)
         emit = self._emit(context, written)
-        mode = Mode.APPEND if emit is Emit.FINAL else Mode.UPSERT
-        if mode is Mode.UPSERT:
+        mode = self._changes(emit)
+        if mode is not Mode.APPEND and self.window is None:
             self._refuse_updating(written, trees)
         return Aggregate(
             **arguments,  # type: ignore[arg-type]
@@ -83,6 +83,12 @@ class Grouping:
             state=self._state(),
             emit=emit,
         )
+
+    def _changes(self, emit: Emit) -> Mode:
+        if emit is Emit.FINAL:
+            return Mode.APPEND
+        # the bounds of a session change with its rows
+        return Mode.RETRACT if self.window is not None and self.window.spec.kind == "SESSION" else Mode.UPSERT
 
     def _emit(self, context: PlanContext, written: exp.Select) -> Emit:
         asked = context.emit if context.depth == context.emit_depth else None
@@ -97,8 +103,6 @@ class Grouping:
             return Emit.CHANGES
         if asked is None:
             asked = Emit.CHANGES if context.settings.emit_changes_always else Emit.FINAL
-        if asked is Emit.CHANGES and self.window.spec.kind == "SESSION":
-            raise refuse_session_changes(span_of(self.window.written) if self.window.written is not None else None)
         return asked
 
     def _refuse_updating(self, written: exp.Select, trees: list[exp.Expr]) -> None:
@@ -118,7 +122,8 @@ class Grouping:
     def _state(self) -> State:
         per = ", ".join(self.texts)
         if self.window is not None:
-            bound = "dropped when the watermark passes the end of the window"
+            moves = "clock" if self.window.spec.processing else "watermark"
+            bound = f"dropped when the {moves} passes the end of the window"
             return State(f"one row for each group ({per}) of an open window", bound)
         if not self.keys:
             return State("one row", "a single group")
@@ -234,6 +239,8 @@ def _window(context: PlanContext, keys: list[exp.Expr], bound: Bound, scope: Sco
                     span=span,
                 )
             time, _ = window_time(context, bound.node, scope, call.args.get("time"), span)
+            if is_clock(time):
+                spec = replace(spec, processing=True)
             found.append((key, WindowBinding(spec, spark_window(spec, time), call)))
         elif isinstance(key, exp.Column):
             binding = _of_relation(key, bound, scope)

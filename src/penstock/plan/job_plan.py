@@ -1,9 +1,9 @@
 """From a planned query to what a job runs: Spark's text, the scans below it, and what the view store does.
 
-Five kinds of job. `append`: Spark only adds rows. `merge`: Spark aggregates each batch and the view store, which holds
-the state, merges it. `panes`: the same for hopping windows, which the view store closes. `update`: Spark keeps the
-state, and its rows replace those of the same key. `finish`: Spark hands rows over, and the view store, which keeps
-them, answers the query.
+Six kinds of job. `append`: Spark only adds rows. `merge`: Spark aggregates each batch and the view store, which holds
+the state, merges it. `panes`: the same for hopping windows, which the view store closes. `windows`: the same for
+windows that show each change. `update`: Spark keeps the state, and its rows replace those of the same key. `finish`:
+Spark hands rows over, and the view store, which keeps them, answers the query.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError
 from penstock.frozen import frozen
+from penstock.plan.changing import changing_aggregate, changing_of
 from penstock.plan.closing import distinct_key, spread_us, waits
 from penstock.plan.distinct_steps import DistinctStep, distinct_steps
 from penstock.plan.fingerprint import StateDescription, state_of
@@ -29,6 +30,7 @@ from penstock.plan.lookups import LookupTexts, with_lookups
 from penstock.plan.merging import BATCH_VIEW, NotMergeableError, merged
 from penstock.plan.nodes import Aggregate
 from penstock.plan.panes import Panes, panes_of
+from penstock.plan.processing import over_processing_time, processing_of
 from penstock.plan.refused import refuse
 from penstock.plan.relation import WINDOW_COLUMN
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
@@ -54,11 +56,13 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.merge_plan import MergePlan, Reduction
     from penstock.plan.pane_plan import PanePlan
+    from penstock.plan.processing_plan import ProcessingPlan
+    from penstock.plan.windows_plan import WindowsPlan
     from penstock.types import SqlType
 
 __all__ = ["BATCH_VIEW", "KEEP_COLUMN", "DimensionPlan", "JobKind", "JobPlan", "OutputColumn", "ScanPlan", "plan_job"]
 
-JobKind = Literal["append", "merge", "panes", "update", "finish"]
+JobKind = Literal["append", "merge", "panes", "windows", "update", "finish"]
 KEEP_COLUMN: Final = "__keep"  # update: whether the row belongs to the view
 
 
@@ -74,10 +78,10 @@ class OutputColumn:
 class JobPlan:
     """What a job runs.
 
-    `core` is Spark SQL over the views of `scans`. Its columns: for `append` those of the result; for `merge` and
-    `panes` what `batch` needs (`batch` reads one batch of it under the name `__batch`, and `reductions` say the same of
-    a batch that is too small to trouble Spark with); for `update` those of the result, then hidden keys (`__k0`, …),
-    then `__keep` where rows can leave the view: a row for which it is not true does.
+    `core` is Spark SQL over the views of `scans`. Its columns: for `append` those of the result; for `merge`, `panes`
+    and `windows` what `batch` needs (`batch` reads one batch of it under the name `__batch`, and `reductions` say the
+    same of a batch that is too small to trouble Spark with); for `update` those of the result, then hidden keys
+    (`__k0`, …), then `__keep` where rows can leave the view: a row for which it is not true does.
 
     A running aggregate without keys has one row, from the first row of its input on.
     """
@@ -106,6 +110,23 @@ class JobPlan:
     ttl_us: int | None = None  # how long the view store keeps a key that no row comes for (merge), or a row (finish)
     views: tuple[str, ...] = ()  # materialized views that the view store reads for it
     lookup: LookupTexts | None = None  # the same over calls in the place of joins, where that can be
+    windows: WindowsPlan | None = None
+    processing: ProcessingPlan | None = None
+
+    @property
+    def follows_time(self) -> bool:
+        """Whether something closes as time goes on: event time, or the job's own clock."""
+        return self.uses_event_time or self.processing is not None
+
+    @property
+    def closed_by_store(self) -> bool:
+        """Whether the view store closes windows: Spark keeps none, and runs no batch for the watermark alone."""
+        return self.panes is not None or self.windows is not None
+
+    @property
+    def rests(self) -> bool:
+        """Whether a batch without input only closes windows of the view store, and gives no rows."""
+        return self.closed_by_store and not self.kept and not self.steps
 
     @property
     def of_views(self) -> bool:
@@ -130,6 +151,9 @@ def _plan_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     if plan.kept:
         return _finish_job(plan, state)
     refuse(plan)
+    timed = over_processing_time(plan)
+    if timed is not None:
+        return _processing_job(plan, timed, state)
     tree = plan.spark.copy()
     if plan.bounded:
         _keep_distinct(tree)
@@ -193,8 +217,49 @@ def _view_job(plan: LogicalPlan, made: Finished) -> JobPlan:
     )
 
 
+def _processing_job(plan: LogicalPlan, node: Aggregate, state: str | None) -> JobPlan:
+    """Windows over processing time, which the view store keeps: the rows of a batch have the time of the batch."""
+    if state == "spark":
+        raise NotYetError(
+            "PROCESSING_TIME_WINDOW",
+            "windows over processing time that no view holds are not there yet",
+            hint="keep them as a materialized view, without state = 'spark'",
+        )
+    _refuse_subqueries(plan.spark)
+    made = processing_of(plan, node)
+    batch = spark_sql(made.parts.batch)
+    found = job_scans(plan, made.parts.core)
+    job = _made(
+        plan,
+        found,
+        "panes" if made.panes is not None else "windows",
+        found.tree,
+        key=(plan.root.key or ()) if made.panes is None else (),
+        batch=batch,
+        reductions=made.parts.reductions,
+        merge=made.parts.plan,
+        how="Spark aggregates each batch, whose rows have the time at which it was planned; the view store keeps the "
+        "windows of that time and closes them by the clock",
+    )
+    facts = {"aggregates": [{"keys": [str(node.window), *node.group_by], "aggregates": [batch], "rows": [job.core]}]}
+    kept = StateDescription(json.dumps(json.loads(job.state) | facts | {"kept by": "the view store"}, sort_keys=True))
+    return replace(
+        job,
+        panes=made.panes,
+        windows=made.windows,
+        processing=made.plan,
+        spread_us=made.plan.spread_us,
+        state=kept.text,
+        fingerprint=kept.fingerprint,
+    )
+
+
 def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
     static = static_nodes(plan)
+    changing = changing_aggregate(plan)
+    if changing is not None:
+        _refuse_subqueries(found.tree)
+        return _changing_job(plan, found, changing, state)
     if any(isinstance(node, Aggregate) and node.window is None and id(node) not in static for node in plan.nodes()):
         _refuse_subqueries(found.tree)
         return _running_job(plan, found, state)
@@ -224,6 +289,42 @@ def _panes_job(plan: LogicalPlan, found: JobScans, panes: Panes) -> JobPlan:
         f"a row counts in one pane instead of {panes.plan.windows} windows",
     )
     return replace(made, panes=panes.plan, kept=())
+
+
+def _changing_job(plan: LogicalPlan, found: JobScans, node: Aggregate, state: str | None) -> JobPlan:
+    """Windows that show each change: kept by the view store, or by Spark in its update mode."""
+    why = _asked_for(plan)
+    if state != "spark":
+        try:
+            windows = changing_of(plan, found, node)
+        except NotMergeableError as error:
+            why = str(error)
+        else:
+            parts = windows.parts
+            made = _made(
+                plan,
+                found,
+                "windows",
+                parts.core,
+                key=plan.root.key or (),
+                batch=spark_sql(parts.batch),
+                reductions=parts.reductions,
+                merge=parts.plan,
+                how=f"Spark aggregates each batch, the view store merges by {', '.join(node.group_by)}, and forgets "
+                "what it merges from when the watermark has passed the end of a window",
+            )
+            return replace(made, windows=windows.plan, kept=kept_state(parts.core, running=False))
+    if node.window is not None and node.window.kind == "SESSION":
+        raise NotYetError(
+            "QUERY_NOT_YET",
+            f"sessions with EMIT CHANGES that Spark keeps are not there yet: {why}",
+            hint="keep them as a materialized view, with aggregates that merge: COUNT, SUM, MIN, MAX, AVG",
+        )
+    return _update_job(plan, found, why)
+
+
+def _asked_for(plan: LogicalPlan) -> str:
+    return "state = 'spark' asks for it" if plan.root.kind not in ("sink", "topic") else "no view holds it"
 
 
 def _refuse_subqueries(tree: exp.Expr) -> None:
@@ -325,14 +426,8 @@ def _made(
 
 
 def _running_job(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
-    block = running(found.tree)
-    if block is None:
-        raise NotYetError(
-            "QUERY_NOT_YET",
-            "a running aggregate over a value that differs each time it is computed is not there yet",
-            hint="use the value once, or compute it when you read the view",
-        )
-    why = "state = 'spark' asks for it" if plan.root.kind not in ("sink", "topic") else "no view holds it"
+    block = _running(found)
+    why = _asked_for(plan)
     if state != "spark":
         try:
             parts = merged(block, plan.columns)
@@ -352,7 +447,23 @@ def _running_job(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPl
                 merge=parts.plan,
                 how=f"Spark aggregates each batch, the view store merges{by}",
             )
-    _check_update(found.tree)
+    return _update_job(plan, found, why)
+
+
+def _running(found: JobScans) -> Running:
+    block = running(found.tree)
+    if block is None:
+        raise NotYetError(
+            "QUERY_NOT_YET",
+            "a running aggregate over a value that differs each time it is computed is not there yet",
+            hint="use the value once, or compute it when you read the view",
+        )
+    return block
+
+
+def _update_job(plan: LogicalPlan, found: JobScans, why: str) -> JobPlan:
+    block = _running(found)
+    _check_update(found.tree, block.block)
     return _made(
         plan,
         found,
@@ -363,11 +474,12 @@ def _running_job(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPl
     )
 
 
-def _check_update(tree: exp.Expr) -> None:
-    """Spark's update mode takes no rows of what emits them later: windows that close, outer joins."""
+def _check_update(tree: exp.Expr, own: exp.Select) -> None:
+    """Spark's update mode takes no rows of what emits them later: windows that close below, outer joins."""
     for block in selects(tree):
         outer = any(time.kind in ("left", "right", "full", "anti") for _, time in stream_joins(block))
-        if outer or window_key(block) is not None or distinct_key(block) is not None:
+        closed = block is not own and window_key(block) is not None
+        if outer or closed or distinct_key(block) is not None:
             raise NotYetError(
                 "QUERY_NOT_YET",
                 "a running aggregate that Spark keeps over windows, outer joins or DISTINCT is not there yet",
@@ -377,7 +489,17 @@ def _check_update(tree: exp.Expr) -> None:
 
 def _key(block: Running) -> tuple[str, ...]:
     """The columns that tell the rows of a running aggregate apart: its keys, under a hidden name if nobody sees one."""
-    return tuple(_shown(block, key) or f"__k{place}" for place, key in enumerate(block.keys))
+    return tuple(_shown(block, key) or f"__k{place}" for place, key in enumerate(_key_trees(block)))
+
+
+def _key_trees(block: Running) -> list[exp.Expr]:
+    """The keys; of a window, its end, and of grouping sets also which of them it is."""
+    window, group = window_key(block.block), block.block.args.get("group")
+    sets = any(
+        isinstance(entry, exp.GroupingSets | exp.Cube | exp.Rollup) for entry in (group.expressions if group else ())
+    )
+    found = [dot(key.copy(), "end") if key == window else key for key in block.keys]
+    return [*found, call("grouping_id")] if sets else found
 
 
 def _shown(block: Running, key: exp.Expr) -> str | None:
@@ -387,7 +509,7 @@ def _shown(block: Running, key: exp.Expr) -> str | None:
 def _update(block: Running) -> exp.Select:
     """The aggregate in Spark's update mode: every row with its key, and whether HAVING holds for it."""
     items: list[exp.Expr] = [aliased(item.copy(), name) for name, item in block.items]
-    for place, key in enumerate(block.keys):
+    for place, key in enumerate(_key_trees(block)):
         if _shown(block, key) is None:
             items.append(aliased(key.copy(), f"__k{place}"))
     keep = block.keep.copy() if block.keep is not None else None

@@ -70,12 +70,14 @@ class MergePlan:
 
     A view without keys has one row, which is there from the first row of the input on. `keep` is the HAVING as a DuckDB
     condition over keys and partials: a group is in the view while it is true, and keeps its partials in any case.
+    `derived` are names that expressions may use as well, each with its DuckDB expression over the keys.
     """
 
     keys: tuple[MergeKey, ...]
     partials: tuple[Partial, ...]
     columns: tuple[MergeColumn, ...]
     keep: str | None = None
+    derived: tuple[tuple[str, str], ...] = ()
 
     def with_types(self, found: Mapping[str, SqlType]) -> MergePlan:
         """The plan with the types that Spark found for the columns of a batch in the place of unknown ones."""
@@ -88,7 +90,7 @@ class MergePlan:
             entry if entry.type is not None else replace(entry, type=plain.get(entry.expression))
             for entry in self.columns
         )
-        return MergePlan(keys, partials, columns, self.keep)
+        return MergePlan(keys, partials, columns, self.keep, self.derived)
 
 
 def _plain(keys: tuple[MergeKey, ...], partials: tuple[Partial, ...]) -> dict[str, SqlType | None]:

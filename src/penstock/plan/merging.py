@@ -50,11 +50,15 @@ class NotMergeableError(Exception):
 
 @frozen
 class Pane:
-    """What a batch is reduced by in the place of a window: the pane of a row. `bounds` are the trees that read the
-    window above the aggregate, and the names under which the store has what they mean."""
+    """What a batch is reduced by in the place of a window: the pane of a row, or what else `key` says. `bounds` are the
+    trees that read the window above the aggregate, and the names under which the store has what they mean. Without a
+    tree all rows of a batch are in one, and Spark does not know it. `functions`: the store merges aggregates of the
+    user's there too."""
 
-    tree: exp.Expr
+    tree: exp.Expr | None
     bounds: tuple[tuple[str, exp.Expr], ...]
+    key: MergeKey = MergeKey(PANE, BIGINT)
+    functions: bool = False
 
 
 @frozen
@@ -87,7 +91,7 @@ class _Maker:
     """Gathers keys, arguments and partials while the expressions above the aggregate are read."""
 
     def __init__(self, pane: Pane | None) -> None:
-        self.keys: list[MergeKey] = [] if pane is None else [MergeKey(PANE, BIGINT)]
+        self.keys: list[MergeKey] = [] if pane is None else [pane.key]
         self._pane = pane
         self._shown: dict[str, str] = {}
         self._averaged: dict[str, str] = {}
@@ -172,7 +176,7 @@ class _Maker:
 
     def _of_user(self, tree: exp.Expr) -> exp.Expr:
         """An aggregate of the user's in parts: over the collected rows of a batch, and of the batches before."""
-        if self._pane is not None:
+        if self._pane is not None and not self._pane.functions:
             raise NotMergeableError(f"{aggregate_text(tree)} is not kept in panes")
         rows, condition = tree.expressions[0], None
         if isinstance(rows, exp.Filter):
@@ -202,13 +206,18 @@ class _Maker:
         return partial
 
     def finish(self, running: Running, plan: MergePlan) -> Merged:
-        rows = [] if self._pane is None else [aliased(self._pane.tree.copy(), PANE)]
+        rows: list[exp.Expr] = []
+        known = list(plan.keys)
+        if self._pane is not None and self._pane.tree is not None:
+            rows.append(aliased(self._pane.tree.copy(), self._pane.key.name))
+        elif self._pane is not None:
+            known.remove(self._pane.key)
         rows += [aliased(key.copy(), f"__k{place}") for place, key in enumerate(self._key_trees)]
         rows += [aliased(value.copy(), f"__a{place}") for place, value in enumerate(self._arguments)]
         clauses = {name: running.block.args[name].copy() for name in ("from_", "where") if running.block.args.get(name)}
         joins = [join.copy() for join in running.block.args.get("joins") or []]
         core = exp.Select(expressions=rows, joins=joins, **clauses)
-        keys: list[exp.Expr] = [column(key.name) for key in plan.keys]
+        keys: list[exp.Expr] = [column(key.name) for key in known]
         shown = keys + [aliased(made, part.name) for made, part in zip(self._calls, plan.partials, strict=True)]
         source = exp.Table(this=column(BATCH_VIEW).this)
         if keys:

@@ -65,7 +65,7 @@ def panes_of(plan: LogicalPlan, found: JobScans) -> Panes | None:
     if made.windows < FEWEST_WINDOWS:
         return None
     tree = found.tree.copy()
-    if len(found.scans) != 1 or not _shaped(tree):
+    if len(found.scans) != 1 or not one_aggregate(tree):
         raise NotMergeableError("panes are kept for one stream and one GROUP BY")
     folded = running(tree)
     key = window_key(folded.block) if folded is not None else None
@@ -85,7 +85,7 @@ def panes_of(plan: LogicalPlan, found: JobScans) -> Panes | None:
     known = [(name, typed(bound, TIMESTAMP)) for name, bound in bounds.items()]
     stands_for = Pane(pane, (*known, (WINDOW, typed(key.copy(), WINDOW_TYPE))))
     parts = merged(folded.with_keys(keys), plan.columns, stands_for)
-    if _reads_window(parts.core):
+    if reads_window(parts.core, PANE):
         raise NotMergeableError("the window is read before its rows are aggregated")
     return Panes(parts, PanePlan(size, slide, offset, parts.shown))
 
@@ -97,7 +97,7 @@ def _hop(plan: LogicalPlan) -> WindowSpec | None:
     return windows[0].window if windows[0].window.kind == "HOP" and not windows[0].grouping_sets else None
 
 
-def _shaped(tree: exp.Expr) -> bool:
+def one_aggregate(tree: exp.Expr) -> bool:
     """Whether a query is projections over one grouped SELECT, below which nothing is kept."""
     while isinstance(tree, exp.Select) and not aggregates(tree):
         below = list(relations(tree).values())
@@ -124,8 +124,8 @@ def _pane(time: exp.Expr, plan: PanePlan) -> exp.Expr:
     return typed(exp.Paren(this=exp.Sub(this=micros, expression=call("pmod", shifted, number(length)))), BIGINT)
 
 
-def _reads_window(core: exp.Select) -> bool:
-    """Whether something in the rows of a batch looks at a window, which is a pane there."""
+def reads_window(core: exp.Select, stands_in: str) -> bool:
+    """Whether something in the rows of a batch looks at a window, in whose place the column `stands_in` is there."""
     handed_on = {id(item.unalias()) for block in selects(core) for item in block.expressions}
     for node in core.walk():
         if is_window_call(node):
@@ -133,7 +133,7 @@ def _reads_window(core: exp.Select) -> bool:
         if isinstance(node, exp.Column) and node.name == WINDOW_COLUMN and id(node) not in handed_on:
             return True
     return any(
-        item.unalias().name == WINDOW_COLUMN and item.alias != PANE
+        item.unalias().name == WINDOW_COLUMN and item.alias != stands_in
         for item in core.expressions
         if isinstance(item.unalias(), exp.Column)
     )

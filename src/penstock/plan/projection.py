@@ -100,11 +100,13 @@ def _mode(node: Node, grouping: Grouping | None, items: list[Item]) -> tuple[Mod
     if node.mode is Mode.APPEND:
         return Mode.APPEND, None
     if grouping is not None:
+        if node.mode is Mode.RETRACT or grouping.sets:
+            return Mode.RETRACT, None
         names: list[str] = []
         for key in grouping.keys:
             found = [item.field.name for item in items if item.tree == key]
             if not found and grouping.window is not None and key == grouping.window.tree:
-                found = _window_shown(items)
+                found = _window_shown(items, grouping.window.spec)
             if not found:
                 return Mode.RETRACT, None
             names += found[:1]
@@ -120,10 +122,11 @@ def _mode(node: Node, grouping: Grouping | None, items: list[Item]) -> tuple[Mod
     return node.mode, tuple(kept)
 
 
-def _window_shown(items: list[Item]) -> list[str]:
+def _window_shown(items: list[Item], spec: WindowSpec) -> list[str]:
     """The output columns that tell windows of one kind apart: the window itself, or one of its bounds."""
     whole = [item.field.name for item in items if item.field.window]
-    return whole or [item.field.name for item in items if item.field.part is not None][:1]
+    apart = ("end", "time") if spec.kind == "CUMULATE" else ("start", "end", "time")
+    return whole or [item.field.name for item in items if item.field.part in apart][:1]
 
 
 def select_tree(block: Block, items: list[Item]) -> exp.Select:

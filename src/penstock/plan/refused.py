@@ -155,9 +155,6 @@ def _check_scan(node: Scan, tree: exp.Expr) -> None:
 
 def _check_aggregate(node: Aggregate, plan: LogicalPlan) -> None:
     if node.window is not None:
-        if node.emit is Emit.CHANGES:
-            hint = "leave EMIT CHANGES out: each window is then emitted once, when it closes"
-            raise _not_yet("windows with EMIT CHANGES in a job are not there yet", hint, None)
         if node.window.kind == "SESSION" and node.grouping_sets:
             hint = "group by the keys, or use TUMBLE or HOP"
             raise _not_yet("grouping sets over session windows in a job are not there yet", hint, None)
@@ -175,7 +172,7 @@ def _distinct(tree: exp.Expr) -> bool:
 
 def _check_running(node: Node, *, covered: bool) -> None:
     """A running aggregate changes its rows: only projections and filters can stand above it."""
-    if isinstance(node, Aggregate) and node.window is None:
+    if isinstance(node, Aggregate) and (node.window is None or node.emit is Emit.CHANGES):
         if covered:
             hint = "give the inner aggregate a window, or store it as a view and query the view"
             raise _not_yet("an operator over a running aggregate in a job is not there yet", hint, None)

@@ -156,7 +156,7 @@ def _whole(window: WindowBinding) -> exp.Expr:
 def _processing_time(span: Span | None) -> NotYetError:
     return NotYetError(
         "PROCESSING_TIME_WINDOW",
-        "windows over processing time are not there yet",
-        hint="declare an event time with WATERMARK FOR and use its column",
+        "the processing time of a window is not there yet",
+        hint="its time is window_time, or TUMBLE_ROWTIME; PROCTIME() is the time at which rows are read",
         span=span,
     )

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from sqlglot import exp
 
-from penstock.errors import NotYetError, ResolutionError, Span
+from penstock.errors import ResolutionError, Span
 from penstock.frozen import frozen
 from penstock.sql.nodes import WindowCall
 
@@ -38,6 +38,7 @@ class WindowSpec:
     step_us: int = 0
     offset_us: int = 0
     keys: tuple[str, ...] = field(default=(), compare=False)  # SESSION … PARTITION BY
+    processing: bool = field(default=False, compare=False)  # over the time at which rows are read
 
     def __str__(self) -> str:
         parts = {
@@ -48,6 +49,8 @@ class WindowSpec:
         }[self.kind]
         if self.offset_us:
             parts.append(f"offset {duration_words(self.offset_us)}")
+        if self.processing:
+            parts.append("of processing time")
         return f"{self.kind}({', '.join(parts)})"
 
 
@@ -133,17 +136,6 @@ def spark_window(spec: WindowSpec, time: exp.Expr) -> exp.Expr:
     if offset:
         arguments.append(exp.Literal.string(duration_words(offset)))
     return _call("window", time, *arguments)
-
-
-def refuse_session_changes(span: Span | None) -> NotYetError:
-    """The error for session windows that should emit every change."""
-    return NotYetError(
-        "CLAUSE_NOT_YET",
-        "session windows with EMIT CHANGES are not there yet",
-        hint="leave EMIT out or write EMIT FINAL: each session is then emitted once, when it closes",
-        span=span,
-        mode="retract",
-    )
 
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Expr:

@@ -20,9 +20,11 @@ from penstock.errors import RuntimeFailure
 from penstock.failpoints import hit
 from penstock.frozen import frozen
 from penstock.plan.pane_plan import PANE
+from penstock.plan.processing_plan import CLOCK
 from penstock.runtime.event_time import Seen
 from penstock.runtime.job_spec import WATERMARK_US
 from penstock.runtime.nudges import nudge
+from penstock.runtime.processing_time import stamped
 from penstock.runtime.rereads import LateRows, OffsetRange
 from penstock.spark.offset_log import BatchOffsets, read_offsets
 from penstock.stores.views import BatchCommit, PartitionOffset
@@ -181,6 +183,8 @@ class BatchCallback:
             found = self._rereads.mended(places, before.sources[0], logged.timestamp_ms)
             frame, mended = found.joined(frame), found.places
         rows = self._target.take(frame, input_rows + len(mended), batch_id)
+        if self._spec.plan.processing is not None and rows is not None:
+            rows = stamped(rows, self._spec.plan.processing, logged.clock_ms * 1000)
         hit("batch.after_action")
         observed = self._seen(input_rows)
         self._observe(counts, observed, logged)
@@ -244,17 +248,17 @@ class BatchCallback:
     def _set_watermark(self, logged: BatchOffsets) -> None:
         hit("watermark.before_set")
         reached = self._tracker.watermark_us
-        if self._spec.plan.uses_event_time and reached is not None and reached // 1000 > logged.watermark_ms:
+        if self._spec.plan.follows_time and reached is not None and reached // 1000 > logged.watermark_ms:
             assert self._handle is not None
             self._handle.set_inside(reached // 1000)
-            if self._spec.plan.panes is not None:
+            if self._spec.plan.closed_by_store:
                 nudge(self._checkpoint)  # Spark keeps nothing that the watermark closes, and runs no batch for it
 
     # event time
 
     def _seen(self, input_rows: int) -> list[Mapping[str, object]]:
-        """What Spark observed of each scan; a batch of panes without rows has not been run at all."""
-        if input_rows == 0 and self._spec.plan.panes is not None:
+        """What Spark observed of each scan; a batch that only closes windows has not been run at all."""
+        if input_rows == 0 and self._spec.plan.rests:
             return [{} for _ in self._scans]
         if not any(scan.checked or scan.tracked for scan in self._scans):
             return [{} for _ in self._scans]
@@ -283,6 +287,8 @@ class BatchCallback:
     ) -> None:
         """Feed the tracker with what the batch held."""
         seen: dict[str, Seen] = {}
+        if self._spec.plan.processing is not None and any(sum(rows.values()) for rows in counts):
+            seen[CLOCK] = Seen({0: logged.clock_ms * 1000})
         ended: list[str] = []
         for scan, rows, end, found in zip(self._scans, counts, logged.sources, observed, strict=True):
             if not scan.tracked or end is None:
@@ -340,15 +346,19 @@ class BatchCallback:
         return self._with_watermark(found.rows, watermark_ms), found.partly
 
     def _some_missed(self, rows: pa.Table | None, watermark_us: int) -> bool:
-        """Whether a row of the batch missed a window: Spark has dropped it there, or a pane is in a closed one."""
-        import pyarrow.compute as pc
-
-        panes = self._spec.plan.panes
-        if panes is None:
+        """Whether a row of the batch missed a window: Spark has dropped it there, or the store has closed it."""
+        plan = self._spec.plan
+        if not plan.rests:
             assert self._handle is not None
-            return self._handle.dropped_rows() > 0
-        first = pc.min(rows.column(PANE)).as_py() if rows is not None else None
-        return first is not None and panes.first_end(first) <= watermark_us
+            if self._handle.dropped_rows() > 0:
+                return True
+        if plan.panes is not None:
+            first = _smallest(rows, PANE)
+            return first is not None and plan.panes.first_end(first) <= watermark_us
+        if plan.windows is not None:
+            first = _smallest(rows, plan.windows.column)
+            return first is not None and first + plan.windows.gap_us <= watermark_us
+        return False
 
     def _not_told(self, found: LateRows) -> LateRows:
         """The late rows without those that were told of before: two scans of a stream may read a row in two batches."""
@@ -417,7 +427,7 @@ class BatchCallback:
     def _done(self, logged: BatchOffsets, input_rows: int, *, skipped: bool) -> BatchDone:
         positions = self._all_positions(logged)
         reached = self._tracker.watermark_us
-        closed = not self._spec.plan.uses_event_time or reached is None or reached // 1000 <= logged.watermark_ms
+        closed = not self._spec.plan.follows_time or reached is None or reached // 1000 <= logged.watermark_ms
         ended = closed and self._spec.bounded and self._all_read(positions)
         return BatchDone(logged.batch_id, logged.watermark_ms, positions, input_rows, skipped, ended)
 
@@ -431,6 +441,14 @@ def _counted(written: int | None, dead: pa.Table | None, late: pa.Table | None, 
         "partly_late_rows": partly or None,
     }
     return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _smallest(rows: pa.Table | None, name: str) -> int | None:
+    """The smallest number of a column; a time counts in microseconds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return None if rows is None else pc.min(rows.column(name).cast(pa.int64())).as_py()
 
 
 def _number(value: object) -> int | None:

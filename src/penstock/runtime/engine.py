@@ -164,7 +164,7 @@ class Engine:
         where neither has any."""
         if job.spec.plan.of_views:
             return None
-        if job.spec.plan.panes is not None and job.spec.view is not None:
+        if job.spec.plan.closed_by_store and job.spec.view is not None:
             return self.home.views.open_windows(job.spec.view)
         if not self.home.spark_started:
             return None

@@ -170,4 +170,7 @@ class EphemeralQuery:
                 operations.append("insert")
                 rows.append(change.row)
         schema = self._store.read(f'SELECT * FROM "{_RESULT}" LIMIT 0').table.schema
-        return pa.Table.from_pylist(rows, schema=schema).add_column(0, "_op", pa.array(operations, pa.string()))
+        table = pa.Table.from_pylist(rows, schema=schema)
+        if self.job.spec.plan.kind == "panes":
+            return table  # a window that closes is only added
+        return table.add_column(0, "_op", pa.array(operations, pa.string()))

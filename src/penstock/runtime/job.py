@@ -238,7 +238,7 @@ class Job:
     def _closed_up_to(self, watermark_us: int | None) -> bool:
         if self.last is None:
             return False
-        if not self.spec.plan.uses_event_time or watermark_us is None:
+        if not self.spec.plan.follows_time or watermark_us is None:
             return True
         return self.last.watermark_ms >= watermark_us // 1000
 

@@ -63,7 +63,7 @@ def chosen_places(engine: Engine, chosen: LogicalPlan) -> set[tuple[str, str, in
 def can_retry(spec: JobSpec) -> bool:
     """Whether rows may come to a job beside its stream: Spark keeps nothing for it, and no watermark passes them."""
     plan = spec.plan
-    return len(plan.scans) == 1 and not (plan.kept or plan.steps or plan.uses_event_time) and plan.panes is None
+    return len(plan.scans) == 1 and not (plan.kept or plan.steps or plan.uses_event_time)
 
 
 def _retry(engine: Engine, job: Job, places: Sequence[Place]) -> None:

@@ -167,9 +167,9 @@ class Run:
             self._store.save_tracker(self.spec.name, self.tracker.to_json(), reached)
             if reached is None or (before is not None and reached <= before):
                 return False
-            if self.spec.plan.uses_event_time and self._handle is not None and self._handle.has_run():
+            if self.spec.plan.follows_time and self._handle is not None and self._handle.has_run():
                 self._handle.set_between(reached // 1000)
-                if self.spec.plan.panes is not None:
+                if self.spec.plan.closed_by_store:
                     nudge(self._checkpoint)  # Spark keeps nothing that the watermark closes, and runs no batch for it
             return True
 

@@ -10,6 +10,7 @@ from penstock.connectors.source import ScanRequest
 from penstock.errors import PenstockError, RuntimeFailure
 from penstock.plan.fingerprint import describe_difference
 from penstock.plan.job_plan import BATCH_VIEW, KEEP_COLUMN
+from penstock.plan.processing_plan import CLOCK
 from penstock.runtime.event_time import EventTimeTracker, ScanTime
 from penstock.runtime.failures import as_failure
 from penstock.runtime.job_spec import idle_timeout_us
@@ -187,6 +188,8 @@ def advance_kept(spec: JobSpec, store: ViewStore, clock: Clock, scans: Collectio
 
 
 def _times(spec: JobSpec, partitions: Mapping[str, int]) -> list[ScanTime]:
+    if spec.plan.processing is not None:
+        return [ScanTime(CLOCK)]
     return [
         ScanTime(scan.id, scan.event_time.delay_us, idle_timeout_us(definition), partitions.get(scan.id, 0))
         for scan, definition in zip(spec.plan.scans, spec.sources, strict=True)
@@ -238,6 +241,7 @@ def view_spec_of(spec: JobSpec, found: dict[str, SqlType]) -> ViewSpec:
         retention_us=_microseconds(retention),
         hidden=hidden,
         panes=plan.panes,
+        windows=plan.windows,
         finish=plan.finish.with_types(found) if plan.finish is not None else None,
         ttl_us=plan.ttl_us,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import PenstockError
 from penstock.runtime.backoff import Backoff, transient
+from penstock.runtime.processing_time import close_by_clock
 from penstock.runtime.states import JobState
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ class Supervisor:
             return
         self._tick(job)
         self._forget(job)
+        close_by_clock(job, self._clock.now_us())
 
     def _start(self, job: Job) -> None:
         if job.state not in (JobState.RESTARTING, JobState.CREATED, JobState.STOPPED, JobState.FAILED):

@@ -53,7 +53,7 @@ class ViewTarget:
     def __init__(self, view: str, plan: JobPlan, types: Mapping[str, SqlType]) -> None:
         self.view: str | None = view
         self._plan = plan
-        self._nothing = _empty(types) if plan.panes is not None else None  # the batch only closes windows
+        self._nothing = _empty(types) if plan.rests else None  # the batch only closes windows
         # A join can make many rows of few.
         self._small = SmallBatches.of(plan.merge, plan.reductions, types) if len(plan.scans) == 1 else None
 

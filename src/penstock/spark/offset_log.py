@@ -33,6 +33,11 @@ class BatchOffsets:
     watermark_ms: int
     timestamp_ms: int
 
+    @property
+    def clock_ms(self) -> int:
+        """The processing time of its rows: when it was planned, and never before the watermark it runs under."""
+        return max(self.timestamp_ms, self.watermark_ms)
+
     def of(self, name: str) -> str | None:
         """The end of the source of this name; None where it has given nothing yet, or is new to the query."""
         return dict(zip(self.names, self.sources, strict=True)).get(name)

@@ -142,11 +142,20 @@ def _of_merge(spec: ViewSpec, plan: MergePlan) -> KeyedLayout:
             outer.append(f"(SELECT clock FROM cl) AS {SEEN[0]}")
         outer.append("true AS shown" if plan.keep is None else f"coalesce(({plan.keep}), false) AS shown")
         outer += [f"{mine}{name} AS o_{name}" for name in (*(name for name, _ in values), "shown")]
-        return f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM st LEFT JOIN od AS v ON {same})"
+        rows = f"SELECT {', '.join(inner)} FROM st LEFT JOIN od AS v ON {same}"
+        return f"SELECT {', '.join(outer)} FROM ({with_derived(plan, rows)})"
 
     return KeyedLayout(
         tuple(keys), tuple(values), tuple(visible), tuple(sources), keeps_hidden_rows=True, merged=merged
     )
+
+
+def with_derived(plan: MergePlan, rows: str) -> str:
+    """A query that gives the keys of a plan by name, with what is derived from them."""
+    if not plan.derived:
+        return rows
+    added = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in plan.derived)
+    return f"SELECT *, {added} FROM ({rows})"
 
 
 def _both(part: Partial, old: str, new: str) -> str:

@@ -28,12 +28,12 @@ class KeyedView:
     keyed = True
     parents: tuple[ViewTable, ...] = ()
 
-    def __init__(self, number: int, spec: ViewSpec) -> None:
+    def __init__(self, number: int, spec: ViewSpec, layout: KeyedLayout | None = None) -> None:
         self.id = number
         self.spec = spec
         self._table = f"store.v{number}"
         self._log = f"store.l{number}"
-        self._layout = layout_of(spec)
+        self._layout = layout or layout_of(spec)
         self._texts = _texts(self._layout, self._table)
 
     def create(self, writer: duckdb.DuckDBPyConnection) -> None:

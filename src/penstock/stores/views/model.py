@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from penstock.plan.finish_plan import FinishPlan
     from penstock.plan.merge_plan import MergePlan
     from penstock.plan.pane_plan import PanePlan
+    from penstock.plan.windows_plan import WindowsPlan
     from penstock.types import SqlType
 
-Kind = Literal["append", "merge", "panes", "update", "finish"]
+Kind = Literal["append", "merge", "panes", "windows", "update", "finish"]
 Operation = Literal["insert", "update", "delete"]
 
 # In batches of `update` views: whether the row of the key is in the view from now on. NULL counts as false.
@@ -29,9 +30,10 @@ class ViewSpec:
 
     `columns` are the ones a reader sees. `hidden` are further columns of the batches of `update` views, kept but not
     shown. `key` are names of either; a `merge` view takes its keys from the merge plan. A `panes` view has a merge plan
-    too, and rows are only added to it, as windows close. A `finish` view is answered from the rows of its batches,
-    which it keeps. `retention_us` is how long changes can be asked for, None for ever. `ttl_us` is how long a `merge`
-    view keeps a key that no row comes for, and a `finish` view a row; None for ever.
+    too, and rows are only added to it, as windows close. A `windows` view has one as well; its rows change until their
+    windows close. A `finish` view is answered from the rows of its batches, which it keeps. `retention_us` is how long
+    changes can be asked for, None for ever. `ttl_us` is how long a `merge` view keeps a key that no row comes for, and
+    a `finish` view a row; None for ever.
     """
 
     name: str
@@ -42,6 +44,7 @@ class ViewSpec:
     retention_us: int | None = None
     hidden: tuple[tuple[str, SqlType], ...] = ()
     panes: PanePlan | None = None
+    windows: WindowsPlan | None = None
     finish: FinishPlan | None = None
     ttl_us: int | None = None
 
@@ -63,9 +66,9 @@ class BatchCommit:
     `counters` are what this batch adds to the job's counters. `offsets` name only the partitions that moved. `late` and
     `dead` have the columns of penstock.late_rows and penstock.dead_letters without `job`; columns that are missing are
     NULL, and a missing `batch_id` is this batch. `size_bytes` is what the batch wrote, by default the size of its rows.
-    `closing_us` is the watermark under which the batch ran: it closes the windows of a `panes` view that end by then.
-    `retried` are places of dead letters that the batch has read, and that are none any more. `clock_us` is the time of
-    the batch, the same whenever it is run again: by it a view tells what is too old to be kept.
+    `closing_us` is the watermark under which the batch ran: it closes the windows of a `panes` or `windows` view that
+    end by then. `retried` are places of dead letters that the batch has read, and that are none any more. `clock_us` is
+    the time of the batch, the same whenever it is run again: by it a view tells what is too old to be kept.
     """
 
     job: str

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.errors import InternalError
 from penstock.stores.duckdb_types import quoted
 from penstock.stores.views.append_view import AppendView
+from penstock.stores.views.closed_marks import ClosedMarks
 from penstock.stores.views.database import one_row, run_with
 from penstock.stores.views.model import ViewSpec
 from penstock.stores.views.pane_text import PaneText
-from penstock.stores.views.view_table import BATCH, KEPT_BATCHES, TIDY_EVERY, BatchMark, ViewTable, picked
+from penstock.stores.views.view_table import BATCH, BatchMark, ViewTable, picked
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,22 +34,22 @@ class PanesView:
         self.spec = spec
         self._rows = AppendView(number, spec)
         self._panes = f"store.p{number}"
-        self._closed = f"store.w{number}"
+        self._marks = ClosedMarks(number, spec.name)
         self._text = PaneText(spec, self._panes)
 
     def create(self, writer: duckdb.DuckDBPyConnection) -> None:
         self._rows.create(writer)
         columns = "".join(f", {name} {kind}" for name, kind in self._text.stored)
         writer.execute(f"CREATE TABLE {self._panes} (batch BIGINT{columns})")
-        writer.execute(f"CREATE TABLE {self._closed} (batch BIGINT, wm BIGINT)")
+        self._marks.create(writer)
 
     def drop(self, writer: duckdb.DuckDBPyConnection) -> None:
         self._rows.drop(writer)
         writer.execute(f"DROP TABLE {self._panes}")
-        writer.execute(f"DROP TABLE {self._closed}")
+        self._marks.drop(writer)
 
     def apply(self, writer: duckdb.DuckDBPyConnection, rows: pa.Table, mark: BatchMark) -> int:
-        closed_us = self._closed_us(writer)
+        closed_us = self._marks.closed_us(writer)
         if rows.num_rows:
             batch = picked(rows, self.spec.name, self._text.given, [name for name, _ in self._text.stored])
             text = (
@@ -57,24 +57,14 @@ class PanesView:
                 f"WHERE {self._text.last_end} > {closed_us}"
             )
             run_with(writer, text, BATCH, batch)
-        if mark.closing_us < closed_us:
-            raise InternalError(f"the watermark of view {self.spec.name} moved back")
-        changes = 0
-        if mark.closing_us > closed_us:
-            changes = self._close(writer, closed_us, mark)
-        if mark.batch % TIDY_EVERY == 0:
-            self._tidy(writer, mark.batch - KEPT_BATCHES)
+        changes = self._close(writer, closed_us, mark) if self._marks.moved(writer, closed_us, mark) else 0
+        due = self._marks.due(writer, mark.batch)
+        if due is not None:
+            self._tidy(writer, *due)
         return changes
-
-    def _closed_us(self, reader: duckdb.DuckDBPyConnection) -> int:
-        # A watermark begins at 1970, in Spark as well.
-        row = one_row(reader, f"SELECT coalesce(max(wm), 0) FROM {self._closed}")
-        assert row is not None
-        return int(row[0])
 
     def _close(self, writer: duckdb.DuckDBPyConnection, closed_us: int, mark: BatchMark) -> int:
         """Add the rows of the windows that end after one watermark and not after the next."""
-        writer.execute(f"INSERT INTO {self._closed} VALUES ({mark.batch}, {mark.closing_us})")
         writer.execute(f"CREATE OR REPLACE TEMP TABLE nw AS {self._text.closing(closed_us, mark.closing_us)}")
         counted = one_row(writer, "SELECT count(*) FROM nw")
         assert counted is not None
@@ -84,31 +74,23 @@ class PanesView:
         )
         return int(counted[0])
 
-    def _tidy(self, writer: duckdb.DuckDBPyConnection, floor: int) -> None:
+    def _tidy(self, writer: duckdb.DuckDBPyConnection, floor: int, closed_us: int) -> None:
         """Let go of panes that no window needs, and merge those of old batches; nobody goes back behind `floor`."""
-        if floor <= 0:
-            return
-        row = one_row(writer, f"SELECT coalesce(max(wm), 0) FROM {self._closed} WHERE batch <= {floor}")
-        assert row is not None
-        writer.execute(f"CREATE OR REPLACE TEMP TABLE nw AS {self._text.tidied(floor, row[0])}")
+        writer.execute(f"CREATE OR REPLACE TEMP TABLE nw AS {self._text.tidied(floor, closed_us)}")
         writer.execute(f"INSERT INTO {self._panes} SELECT {floor}, * FROM nw")
-        writer.execute(f"DELETE FROM {self._closed} WHERE batch <= {floor}")
-        writer.execute(f"INSERT INTO {self._closed} VALUES ({floor}, {row[0]})")
-        writer.execute("UPDATE store.views SET floor = ? WHERE id = ? AND floor < ?", [floor, self.id, floor])
 
     def undo(self, writer: duckdb.DuckDBPyConnection, batch: int) -> None:
         self._rows.undo(writer, batch)
-        for table in (self._panes, self._closed):
-            writer.execute(f"DELETE FROM {table} WHERE batch > {batch}")
+        writer.execute(f"DELETE FROM {self._panes} WHERE batch > {batch}")
+        self._marks.undo(writer, batch)
 
     def kept_panes(self) -> str:
         """How many rows of panes there are that an open window needs, as a query."""
-        closed = f"(SELECT coalesce(max(wm), 0) FROM {self._closed})"
-        return f"SELECT count(*) FROM {self._panes} WHERE {self._text.last_end} > {closed}"
+        return f"SELECT count(*) FROM {self._panes} WHERE {self._text.last_end} > {self._marks.latest}"
 
     def open_windows(self) -> str:
         """The groups of the windows that are open, as a query: key, window_start, window_end, count, sum, min, max."""
-        return self._text.open_groups(f"(SELECT coalesce(max(wm), 0) FROM {self._closed})")
+        return self._text.open_groups(self._marks.latest)
 
     def select(self) -> str:
         return self._rows.select()

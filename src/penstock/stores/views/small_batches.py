@@ -38,18 +38,17 @@ class SmallBatches:
         """For a merging job; None where Spark has to reduce its batches. `types` are those of keys and partials."""
         if plan is None:
             return None
-        if any(types[key.name].name in _NESTED for key in plan.keys):
+        keys = [key for key in plan.keys if key.name in types]  # what is added to a whole batch is no key of its rows
+        if any(types[key.name].name in _NESTED for key in keys):
             return None
         if any(each.how == "function" for each in reductions):
             return None
         if any(each.how == "sum" and types[each.partial].name not in _SUMMED for each in reductions):
             return None
-        items = [f"{_key(key.name, types[key.name])} AS {quoted(key.name)}" for key in plan.keys]
+        items = [f"{_key(key.name, types[key.name])} AS {quoted(key.name)}" for key in keys]
         items += [f"{_reduced(each, types[each.partial])} AS {quoted(each.partial)}" for each in reductions]
         # Without keys there is no group where there is no row, as there is none for each key.
-        grouped = (
-            f"GROUP BY {', '.join(map(str, range(1, len(plan.keys) + 1)))}" if plan.keys else "HAVING count(*) > 0"
-        )
+        grouped = f"GROUP BY {', '.join(map(str, range(1, len(keys) + 1)))}" if keys else "HAVING count(*) > 0"
         return cls(f"SELECT {', '.join(items)} FROM {_ROWS} {grouped}")
 
     def reduced(self, rows: pa.Table) -> pa.Table:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.plan.finish_plan import FinishPlan, RowChanges
     from penstock.plan.merge_plan import MergePlan
     from penstock.plan.pane_plan import PanePlan
+    from penstock.plan.windows_plan import WindowsPlan
 
 
 def spec_to_text(spec: ViewSpec) -> str:
@@ -28,6 +29,8 @@ def spec_to_text(spec: ViewSpec) -> str:
     }
     if spec.panes is not None:
         document["panes"] = asdict(spec.panes)
+    if spec.windows is not None:
+        document["windows"] = asdict(spec.windows)
     if spec.finish is not None:
         document["finish"] = _finish_out(spec.finish)
     if spec.ttl_us is not None:
@@ -47,6 +50,7 @@ def spec_from_text(text: str) -> ViewSpec:
         retention_us=document["retention_us"],
         hidden=tuple((name, _type_in(kind)) for name, kind in document["hidden"]),
         panes=_panes_in(document["panes"]) if "panes" in document else None,
+        windows=_windows_in(document["windows"]) if "windows" in document else None,
         finish=_finish_in(document["finish"]) if "finish" in document else None,
         ttl_us=document.get("ttl_us"),
     )
@@ -57,6 +61,13 @@ def _panes_in(document: dict[str, Any]) -> PanePlan:
 
     shown = tuple((name, partial) for name, partial in document["shown"])
     return PanePlan(document["size_us"], document["slide_us"], document["offset_us"], shown)
+
+
+def _windows_in(document: dict[str, Any]) -> WindowsPlan:
+    from penstock.plan.windows_plan import WindowsPlan
+
+    shown = tuple((name, partial) for name, partial in document["shown"])
+    return WindowsPlan(document["column"], document["gap_us"], shown)
 
 
 def _finish_out(plan: FinishPlan) -> dict[str, Any]:
@@ -149,7 +160,8 @@ def _maybe_in(parts: list[Any] | None) -> SqlType | None:
 
 
 def _merge_out(plan: MergePlan) -> dict[str, Any]:
-    return {
+    derived = {"derived": [list(entry) for entry in plan.derived]} if plan.derived else {}
+    return derived | {
         "keys": [[key.name, _maybe_out(key.type)] for key in plan.keys],
         "partials": [
             [part.name, _maybe_out(part.type), part.how, *([] if part.function is None else [part.function])]
@@ -168,4 +180,5 @@ def _merge_in(document: dict[str, Any]) -> MergePlan:
         tuple(Partial(name, _maybe_in(kind), *how) for name, kind, *how in document["partials"]),
         tuple(MergeColumn(name, _maybe_in(kind), expression) for name, kind, expression in document["columns"]),
         document["keep"],
+        tuple((name, expression) for name, expression in document.get("derived", ())),
     )

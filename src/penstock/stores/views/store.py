@@ -36,10 +36,12 @@ from penstock.stores.views.model import (
 )
 from penstock.stores.views.panes_view import PanesView
 from penstock.stores.views.schema import prepare
+from penstock.stores.views.sessions_view import SessionsView
 from penstock.stores.views.spec_text import spec_from_text, spec_to_text
 from penstock.stores.views.store_reading import StoreReading
 from penstock.stores.views.user_aggregates import AggregateParts, add_aggregate
 from penstock.stores.views.view_table import BatchMark, ViewTable
+from penstock.stores.views.windows_view import WindowsView
 
 if TYPE_CHECKING:
     import duckdb
@@ -423,6 +425,8 @@ def _fixed(spec: ViewSpec) -> ViewSpec:
 def _table(number: int, spec: ViewSpec, views: Mapping[str, ViewTable]) -> ViewTable:
     if spec.kind == "panes":
         return PanesView(number, spec)
+    if spec.windows is not None:
+        return SessionsView(number, spec) if spec.windows.sessions else WindowsView(number, spec)
     if spec.kind == "finish":
         return FinishView(number, spec, views)
     return AppendView(number, spec) if spec.kind == "append" else KeyedView(number, spec)
@@ -430,7 +434,7 @@ def _table(number: int, spec: ViewSpec, views: Mapping[str, ViewTable]) -> ViewT
 
 def _counted(batch: BatchCommit, table: ViewTable | None, changes: int) -> BatchCommit:
     """The batch with the rows that it gave: of windows that close and of answers nobody knows before how many."""
-    if not isinstance(table, PanesView | FinishView):
+    if not isinstance(table, PanesView | WindowsView | FinishView):
         return batch
     return replace(batch, counters={**batch.counters, "output_rows": float(changes)})
 

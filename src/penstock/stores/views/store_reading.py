@@ -16,6 +16,7 @@ from penstock.stores.views.model import Answer, Snapshot, StoredChange
 from penstock.stores.views.panes_view import PanesView
 from penstock.stores.views.reading import answer
 from penstock.stores.views.system_tables import stored_system_table
+from penstock.stores.views.windows_view import WindowsView
 
 if TYPE_CHECKING:
     from threading import Condition
@@ -68,15 +69,15 @@ class StoreReading:
         """The groups of windows that a view has not closed: key, window_start, window_end, count, sum, min, max; None
         where it keeps none."""
         table = self._views.get(view)
-        if not isinstance(table, PanesView):
+        if not isinstance(table, PanesView | WindowsView):
             return None
         with self._database.snapshot() as reader:
             return from_duckdb(fetched(reader, table.open_windows()))
 
     def kept_panes(self, view: str) -> int:
-        """How many rows of panes a view keeps for windows that are open."""
+        """How many groups of open windows, or of their panes, a view keeps."""
         table = self._views.get(view)
-        if not isinstance(table, PanesView):
+        if not isinstance(table, PanesView | WindowsView):
             return 0
         with self._database.snapshot() as reader:
             row = one_row(reader, table.kept_panes())

@@ -20,7 +20,7 @@ from penstock.frozen import frozen
 from penstock.plan.merge_plan import MergeColumn, MergeKey, MergePlan, Partial
 from penstock.plan.pane_plan import PANE, PanePlan
 from penstock.plan.relation import WINDOW_TYPE
-from penstock.stores.views import panes_view
+from penstock.stores.views import closed_marks
 from penstock.stores.views.model import ViewSpec
 from penstock.stores.views.store import ViewStore
 from penstock.types import BIGINT, DOUBLE, STRING, TIMESTAMP
@@ -260,8 +260,8 @@ def test_no_keys_and_no_aggregates(store: ViewStore) -> None:
 def test_old_panes_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """E20: panes that no window needs are deleted and the others merged, behind the batches that can be gone back to;
     what is read after the store was opened again is the same."""
-    monkeypatch.setattr(panes_view, "_KEPT_BATCHES", 3)
-    monkeypatch.setattr(panes_view, "_TIDY_EVERY", 2)
+    monkeypatch.setattr(closed_marks, "KEPT_BATCHES", 3)
+    monkeypatch.setattr(closed_marks, "TIDY_EVERY", 2)
     plan = PanePlan(40, 10)
     view = view_of(plan)
     model = Windows(plan)

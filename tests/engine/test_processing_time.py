@@ -1,0 +1,114 @@
+"""Windows over processing time: the rows of a batch have the time that Spark wrote down for it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final
+
+import pytest
+
+import penstock
+from penstock.connectors.registry import source_of
+from penstock.errors import PenstockError
+from penstock.spark.offset_log import read_offsets
+from tests.engine.answers import EPOCH, check_change_log
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+
+SECOND: Final = 1_000_000
+PATIENCE: Final = 600.0  # seconds, of a machine that does other things too
+SELECT: Final = "SELECT k, window_start, window_end, COUNT(*) AS n, SUM(v) AS total"
+# The size of windows in seconds, and the query; they begin every second.
+QUERIES: Final = {
+    "once": (
+        1,
+        f"{SELECT} FROM TUMBLE(TABLE s, DESCRIPTOR(at), INTERVAL '1' SECOND) GROUP BY k, window_start, window_end",
+    ),
+    "live": (1, f"{SELECT} FROM s GROUP BY k, TUMBLE(PROCTIME(), INTERVAL '1' SECOND) EMIT CHANGES"),
+    "hops": (
+        3,
+        f"{SELECT} FROM s GROUP BY k, HOP(at, INTERVAL '1' SECOND, INTERVAL '3' SECOND)",
+    ),
+}
+
+
+def rows(db: penstock.Database, view: str) -> Counter[tuple[Any, ...]]:
+    return Counter(db.sql(f"SELECT * FROM {view}").rows())
+
+
+def oracle(db: penstock.Database, view: str, given: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    """The windows of all rows by the times that stand in the job's offset log."""
+    size, _ = QUERIES[view]
+    found: dict[tuple[Any, ...], list[int]] = {}
+    read = 0
+    for batch in range(1_000):
+        try:
+            logged = read_offsets(db.path / "jobs" / view / "checkpoint", batch)
+        except PenstockError:
+            break
+        assert logged.sources[0] is not None
+        upto = source_of("topic").positions(logged.sources[0])[0]
+        moment = logged.clock_ms * 1000
+        for row in given[read:upto]:
+            start = moment - moment % SECOND
+            while start > moment - size * SECOND:
+                bounds = (EPOCH + timedelta(microseconds=start), EPOCH + timedelta(microseconds=start + size * SECOND))
+                found.setdefault((row["k"], *bounds), []).append(row["v"])
+                start -= SECOND
+        read = upto
+    assert read == len(given)
+    return Counter((*key, len(values), sum(values)) for key, values in found.items())
+
+
+def wait(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_windows_of_the_clock(opened: Callable[..., penstock.Database]) -> None:
+    """D1, G5, G6, K14: windows close by the clock, with rows and without, over a restart, and all of them in a drain;
+    rows that come after it are in a window of their own. A stream needs no event time for it."""
+    db = opened()
+    db.execute("CREATE STREAM s (k STRING, v BIGINT, at AS PROCTIME())")
+    for name, (_, query) in QUERIES.items():
+        db.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    visits = "SELECT k, COUNT(*) AS n FROM s GROUP BY k, SESSION(at, INTERVAL '1' HOUR) EMIT CHANGES"
+    db.execute(f"CREATE MATERIALIZED VIEW visits AS {visits}")
+    given: list[dict[str, Any]] = []
+
+    def feed(count: int) -> None:
+        more = [{"k": "ab"[number % 2], "v": len(given) + number} for number in range(count)]
+        db.append("s", more)
+        given.extend(more)
+        db.settle(PATIENCE)
+
+    for _ in range(3):
+        feed(10)
+        assert rows(db, "live") == oracle(db, "live", given)
+        assert rows(db, "visits") == Counter({("a", len(given) // 2): 1, ("b", len(given) // 2): 1})
+    # nothing comes any more, and they close
+    wait(lambda: all(rows(db, name) == oracle(db, name, given) for name in ("once", "hops")))
+    wait(lambda: db.sql("SELECT COUNT(*) FROM penstock.window_aggregates WHERE job = 'live'").rows() == [(0,)])
+    db.close()
+
+    db = opened()
+    feed(5)
+    assert rows(db, "live") == oracle(db, "live", given)
+    for name in QUERIES:
+        db.drain(name, PATIENCE)
+        assert rows(db, name) == oracle(db, name, given), name
+    for name in QUERIES:
+        db.execute(f"RESUME JOB {name}")
+    feed(4)
+    for name in QUERIES:
+        db.drain(name, PATIENCE)
+        assert rows(db, name) == oracle(db, name, given), name
+        check_change_log(db, name, () if name == "live" else None)
+    found = db.execute("EXPLAIN WATERMARK FOR once")
+    assert found is not None
+    assert found.rows()[0][0] == "processing time"
