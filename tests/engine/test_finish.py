@@ -133,10 +133,10 @@ def test_windows_and_joins_of_spark_below_an_answer_that_changes(opened: Opened)
                             for row in rows
                         )
                         oracle.execute(f"INSERT INTO {table} VALUES {values}")
-                    db.settle(180)
+                    db.settle(600)
                 if run == 1:
                     for name, (query, words) in OVER_TIME.items():
-                        db.drain(name, 120)
+                        db.drain(name, 300)
                         expected = in_order(oracle.execute(words or query).fetchall())
                         assert expected, name
                         assert read(db, name) == expected, name
