@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from penstock.connectors.option_values import integer, text
+from penstock.connectors.sink import record_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,8 +58,7 @@ def _title(context: SinkContext, rows: pa.Table, batch_id: int | None) -> str:
 
 
 def _print_records(rows: pa.Table, context: SinkContext, prefix: str, output: TextIO) -> None:
-    assert context.encode is not None, "a sink with a format is given its encoder"
-    for record in context.encode(rows).to_pylist():
+    for record in record_values(rows, context).to_pylist():
         print(f"{prefix}{'' if record is None else record.decode('utf-8', 'replace').rstrip()}", file=output)
 
 

@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote, urlsplit
 from penstock.connectors.http_client import Endpoint, HttpClient
 from penstock.connectors.option_values import integer, microseconds, text
 from penstock.connectors.secret_values import revealed
+from penstock.connectors.sink import record_values
 from penstock.errors import OptionError
 
 if TYPE_CHECKING:
@@ -54,9 +55,8 @@ class HttpSink:
     def write(self, rows: pa.Table, context: SinkContext, batch_id: int | None) -> None:
         if rows.num_rows == 0:
             return
-        assert context.encode is not None, "a sink with a format is given its encoder"
         options = context.definition.options
-        records = [record or b"" for record in context.encode(rows).to_pylist()]
+        records = [record or b"" for record in record_values(rows, context).to_pylist()]
         batch = _batch_key(context, batch_id)
         with HttpClient(endpoint_of(context.definition, context.state_path)) as client:
             for part, body in enumerate(bodies(records, options.format, integer(options.values, "rows_per_request"))):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.connectors.kafka_keys import check_keys, key_columns
+from penstock.connectors.sink import OPERATION, RECORD, record_values
 from penstock.errors import OptionError
 
 if TYPE_CHECKING:
@@ -73,10 +74,8 @@ def records(rows: pa.Table, context: SinkContext, width: int = 0) -> Iterator[di
     import pyarrow as pa
 
     definition = context.definition
-    assert context.encode is not None, "a sink with a format is given its encoder"
-    names = rows.column_names
-    values = context.encode(rows.select(_value_columns(definition, names)))
-    columns: dict[str, list[Any]] = {"value": values.to_pylist()}
+    names = [name for name in rows.column_names if name not in (OPERATION, RECORD)]
+    columns: dict[str, list[Any]] = {"value": _values(rows, context, _value_columns(definition, names))}
     key, headers, keys = _metadata(definition, "key"), _metadata(definition, "headers"), key_columns(definition)
     if key is not None:
         columns["key"] = rows.column(key).to_pylist()
@@ -101,6 +100,17 @@ def records(rows: pa.Table, context: SinkContext, width: int = 0) -> Iterator[di
         columns["partition"] = [0 if fixed else number % width for number in range(rows.num_rows)]
     for record in zip(*columns.values(), strict=True):
         yield dict(zip(columns, record, strict=True))
+
+
+def _values(rows: pa.Table, context: SinkContext, names: list[str]) -> list[bytes | None]:
+    """The values of records. Where rows replace each other, a deleted one has none; else each says what it is."""
+    if RECORD in rows.column_names or OPERATION not in rows.column_names:
+        return list(record_values(rows if RECORD in rows.column_names else rows.select(names), context).to_pylist())
+    if context.definition.options.changes != "upsert":
+        return list(record_values(rows.select([OPERATION, *names]), context).to_pylist())
+    made = record_values(rows.select(names), context).to_pylist()
+    operations = rows.column(OPERATION).to_pylist()
+    return [None if op == "delete" else record for op, record in zip(operations, made, strict=True)]
 
 
 def _header_list(headers: Any) -> list[tuple[str, bytes | None]]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from penstock.connectors.source import Source
 
 _GENERATOR: Final = GeneratorSource()
+_KAFKA: Final = KafkaSource()
+_TO_KAFKA: Final = KafkaSink()
 _SOURCES: Final[dict[str, Source]] = {
     "topic": TopicSource(),
     "file": FileSource(),
@@ -30,7 +32,8 @@ _SOURCES: Final[dict[str, Source]] = {
     "impulse": _GENERATOR,
     "nexmark": NexmarkSource(),
     "memory": MemorySource(),
-    "kafka": KafkaSource(),
+    "kafka": _KAFKA,
+    "upsert-kafka": _KAFKA,
 }
 _SINKS: Final[dict[str, Sink]] = {
     "topic": TopicSink(),
@@ -38,7 +41,8 @@ _SINKS: Final[dict[str, Sink]] = {
     "console": ConsoleSink(),
     "blackhole": BlackholeSink(),
     "http": HttpSink(),
-    "kafka": KafkaSink(),
+    "kafka": _TO_KAFKA,
+    "upsert-kafka": _TO_KAFKA,
 }
 
 

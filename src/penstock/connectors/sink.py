@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from penstock.stores.topics.store import TopicStore
 
-# The column that stands before the others where rows can change: 'upsert' or 'delete'.
+# The column that stands before the others where rows can change: 'upsert', 'insert' or 'delete'.
 OPERATION: Final = "_op"
+# The column behind the others where each row comes with the bytes of its record.
+RECORD: Final = "__record"
 
 
 @frozen
@@ -44,6 +46,14 @@ class SinkContext:
     output: TextIO | None = None
     state_path: Path = Path()
     roots: tuple[str, ...] | None = None
+
+
+def record_values(rows: pa.Table, context: SinkContext) -> pa.Array | pa.ChunkedArray:
+    """The records of rows: those that come with them, or as the format of the sink writes them."""
+    if RECORD in rows.column_names:
+        return rows.column(RECORD)
+    assert context.encode is not None, "a sink with a format is given its encoder"
+    return context.encode(rows)
 
 
 class Sink(Protocol):

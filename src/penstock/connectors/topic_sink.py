@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from penstock.connectors.metadata_columns import topic_name
+from penstock.connectors.deletions import deletion_headers
+from penstock.connectors.metadata_columns import marks_deletions, topic_name
+from penstock.connectors.sink import OPERATION, record_values
 from penstock.connectors.topic import topic_layout
 from penstock.stores.topics.partition_choice import choose_partitions
 
@@ -24,9 +26,10 @@ _WRITABLE: Final = {"timestamp": "__timestamp", "key": "__key", "headers": "__he
 class TopicSink:
     """Appends to embedded topics.
 
-    With `key.fields` a row goes to the partition of its key, so that the rows of a key stay in order; without, a batch
-    goes to one partition as a whole, in turn. Both are the same when a batch is written again, and each partition knows
-    the batches it has: what a crash left half done is completed, and nothing is there twice.
+    With `key.fields`, or rows that replace each other by a primary key, a row goes to the partition of its key, so that
+    the rows of a key stay in order; without, a batch goes to one partition as a whole, in turn. Both are the same when
+    a batch is written again, and each partition knows the batches it has: what a crash left half done is completed, and
+    nothing is there twice.
     """
 
     takes_frame = False
@@ -46,9 +49,9 @@ class TopicSink:
         records = _records(rows, context, topic)
         producer = None if batch_id is None else (context.producer, batch_id)
         count = len(topic.ends())
-        keys = definition.options.values.get("key.fields")
-        if isinstance(keys, tuple) and keys:
-            chosen = choose_partitions(rows, count, [_column_named(rows, str(key)) for key in keys])
+        keys = _keys(definition)
+        if keys:
+            chosen = choose_partitions(rows, count, [_column_named(rows, key) for key in keys])
             for partition, numbers in sorted(chosen.items()):
                 topic.append(partition, records.take(numbers), producer)
         else:
@@ -66,12 +69,24 @@ def _records(rows: pa.Table, context: SinkContext, topic: Topic) -> pa.Table:
     }
     hidden = {column.name for column in context.definition.columns if not column.physical}
     plain = rows.select([name for name in rows.column_names if name not in hidden])
+    if OPERATION in plain.column_names:
+        if marks_deletions(context.definition):
+            metadata["__headers"] = deletion_headers(rows.column(OPERATION).to_pylist())
+        plain = plain.drop_columns([OPERATION])
     if context.encode is not None:
-        plain = pa.table({"__value": context.encode(plain)})
+        plain = pa.table({"__value": record_values(plain, context)})
     for name, values in metadata.items():
         plain = plain.append_column(name, values.cast(topic.schema.field(name).type))
     wanted = [field for field in topic.schema if field.name in plain.column_names]
     return plain.select([field.name for field in wanted]).cast(pa.schema(wanted))
+
+
+def _keys(definition: SinkDefinition) -> tuple[str, ...]:
+    """By which columns a partition is chosen: rows that replace each other stay in one."""
+    keys = definition.options.values.get("key.fields")
+    if isinstance(keys, tuple) and keys:
+        return tuple(map(str, keys))
+    return () if definition.options.changes == "append" else definition.primary_key
 
 
 def _column_named(rows: pa.Table, key: str) -> str:

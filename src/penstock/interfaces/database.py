@@ -414,7 +414,7 @@ def _job(row: Mapping[str, Any], engine: Engine) -> Job:
         restarts=row["restarts"],
         error=row["error"],
         reads=spec.inputs,
-        writes=spec.view or (spec.sink.name.text if spec.sink is not None else None),
+        writes=spec.sink.name.text if spec.sink is not None else spec.view,
         bounded=spec.bounded,
     )
 

@@ -53,14 +53,14 @@ def plan_text(plan: LogicalPlan) -> str:
 
 def _job(plan: LogicalPlan) -> str | None:
     """Which engine does what in the job of a query, or why there is no job for it yet; None where none is needed."""
-    from penstock.plan.job_plan import plan_job
+    from penstock.plan.job_plan import plan_job, sink_state
 
     if plan.root.kind == "view" or (plan.root.kind == "result" and plan.bounded):
         return None
     if any(scan.kind == "unknown" for scan in plan.scans()):
         return None
     try:
-        return plan_job(plan, state="spark" if plan.root.kind in ("sink", "topic") else None).how
+        return plan_job(plan, state=sink_state(plan) if plan.root.kind in ("sink", "topic") else None).how
     except NotYetError as error:
         return f"not run yet: {error.message}"
 

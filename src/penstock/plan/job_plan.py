@@ -32,7 +32,7 @@ from penstock.plan.nodes import Aggregate
 from penstock.plan.panes import Panes, panes_of
 from penstock.plan.processing import over_processing_time, processing_of
 from penstock.plan.refused import refuse
-from penstock.plan.relation import WINDOW_COLUMN
+from penstock.plan.relation import WINDOW_COLUMN, Mode
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
 from penstock.plan.running import Running, running
 from penstock.plan.spark_blocks import (
@@ -60,7 +60,17 @@ if TYPE_CHECKING:
     from penstock.plan.windows_plan import WindowsPlan
     from penstock.types import SqlType
 
-__all__ = ["BATCH_VIEW", "KEEP_COLUMN", "DimensionPlan", "JobKind", "JobPlan", "OutputColumn", "ScanPlan", "plan_job"]
+__all__ = [
+    "BATCH_VIEW",
+    "KEEP_COLUMN",
+    "DimensionPlan",
+    "JobKind",
+    "JobPlan",
+    "OutputColumn",
+    "ScanPlan",
+    "plan_job",
+    "sink_state",
+]
 
 JobKind = Literal["append", "merge", "panes", "windows", "update", "finish"]
 KEEP_COLUMN: Final = "__keep"  # update: whether the row belongs to the view
@@ -168,6 +178,11 @@ def _plan_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     if texts.kind != made.kind:
         return made
     return replace(made, lookup=LookupTexts(texts.core, texts.steps, texts.late, lookups))
+
+
+def sink_state(plan: LogicalPlan) -> str | None:
+    """Where a query that goes to a sink keeps its state: beside the rows that the store keeps, where they change."""
+    return "spark" if plan.mode is Mode.APPEND and not plan.kept else None
 
 
 def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:

@@ -60,7 +60,7 @@ def plan_output(
         if not error.condition.startswith(_UPDATING) or (other := asked.kept_plan()) is None:
             raise
         return other
-    if kind not in ("materialized view", "result") or session.lenient or (kind == "result" and plan.bounded):
+    if kind == "view" or session.lenient or (kind == "result" and plan.bounded):
         return plan
     try:
         refuse(plan)
@@ -128,7 +128,7 @@ class _Asked:
 
     def kept_plan(self) -> LogicalPlan | None:
         """The plan for the view store to answer; None where it cannot, or nobody keeps its rows."""
-        if self.kind not in ("materialized view", "result", "view") or self.session.lenient:
+        if self.session.lenient:
             return None
         try:
             plan = self.plan(kept=True)
@@ -311,6 +311,8 @@ def _check_key(plan: LogicalPlan, sink: SinkDefinition, names: list[str], span: 
         places.append(found[0])
     if plan.mode is Mode.APPEND or sink.options.changes != "upsert":
         return
+    if not sink.primary_key and plan.root.key is not None:
+        return  # the key of the query becomes that of the sink
     shown = {plan.columns[place].name for place in places if place < len(plan.columns)}
     apart = plan.root.key
     if apart is None or not set(apart) <= shown:

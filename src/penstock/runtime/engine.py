@@ -34,7 +34,7 @@ from penstock.runtime.forgetting import forget_job, sweep
 from penstock.runtime.functions import MISSING, Functions
 from penstock.runtime.home import Home
 from penstock.runtime.job import Job
-from penstock.runtime.job_spec import WATERMARK_US, JobSpec
+from penstock.runtime.job_spec import WATERMARK_US, JobSpec, changes_view
 from penstock.runtime.open_state import join_buffers, open_windows
 from penstock.runtime.physical import physical_plan
 from penstock.runtime.retention import retention_of
@@ -217,7 +217,7 @@ class Engine:
                 self._forget_job(name, None)  # dropped, and killed before all of it was gone
             else:
                 self._open_job(insert_spec(self, str(statement)))
-        sweep(self.home, self.jobs, kept)
+        sweep(self.home, self.jobs, {*kept, *map(changes_view, self.home.views.job_names())})
 
     def _open_job(self, spec: JobSpec) -> None:
         facts = self.home.views.job_facts(spec.name)
@@ -389,7 +389,7 @@ class Engine:
         )
 
     def _target(self, spec: JobSpec, types: Mapping[str, SqlType]) -> Target:
-        if spec.view is not None:
+        if spec.view is not None and spec.sink is None:
             return ViewTarget(spec.view, spec.plan, types)
         return sink_target(spec, self.home, types)
 

@@ -29,7 +29,8 @@ class JobSpec:
     sources: tuple[SourceDefinition, ...]  # one for each scan of the plan
     options: ResolvedViewOptions
     session: Session
-    view: str | None = None  # the view that is kept, for a view and for an ephemeral updating query
+    # the view that is kept: of a materialized view, of an ephemeral updating query, of one whose changes go to a sink
+    view: str | None = None
     sink: SinkDefinition | None = None
     columns: tuple[str, ...] = ()  # the columns of the sink that are given, in the order of the query
 
@@ -77,6 +78,11 @@ class JobSpec:
     def scan_ids(self, relation: str) -> tuple[str, ...]:
         """The scans over one stream."""
         return tuple(scan.id for scan in self.plan.scans if scan.relation == relation)
+
+
+def changes_view(job: str) -> str:
+    """The name of the view that nobody sees, of a job whose changes go to a sink; no user can give this name."""
+    return f"__changes of {job}"
 
 
 def jars_of(options: ResolvedOptions) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from penstock.catalog.text import canonical_text
 from penstock.errors import InternalError, NotYetError
 from penstock.options import resolve_insert_options, sink_job_options
 from penstock.plan.analyze import analyze
-from penstock.plan.job_plan import plan_job
-from penstock.runtime.job_spec import JobSpec
+from penstock.plan.job_plan import plan_job, sink_state
+from penstock.runtime.job_spec import JobSpec, changes_view
 from penstock.runtime.realtime import check_realtime
 from penstock.sql.script import parse_statement
 from penstock.sql.statements import Insert
@@ -81,10 +81,10 @@ def sink_spec(engine: Engine, definition: SinkDefinition) -> JobSpec:
 
 
 def make_sink_spec(definition: SinkDefinition, logical: LogicalPlan, session: Session) -> JobSpec:
-    """The job of a sink whose query is planned. What no view holds is kept in Spark's state."""
+    """The job of a sink whose query is planned. Of a query whose rows change, a view that nobody sees is kept."""
     options = sink_job_options(definition.options, definition.name, session.settings)
     _refuse_not_yet(options)
-    plan = plan_job(logical, state="spark")
+    plan = plan_job(logical, state=options.state or sink_state(logical))
     spec = JobSpec(
         name=definition.name.text,
         kind="sink",
@@ -93,6 +93,7 @@ def make_sink_spec(definition: SinkDefinition, logical: LogicalPlan, session: Se
         sources=sources_of(plan, session),
         options=options,
         session=session,
+        view=None if plan.kind == "append" else changes_view(definition.name.text),
         sink=definition,
     )
     check_realtime(spec)
@@ -116,15 +117,17 @@ def make_insert_spec(statement: Insert, logical: LogicalPlan, session: Session) 
     _refuse_not_yet(options)
     found = session.catalog.get(statement.target)
     sink = as_sink(found, statement.target)
-    plan = plan_job(logical, state="spark")
+    plan = plan_job(logical, state=options.state or sink_state(logical))
+    name = options.job_name or f"insert_{found.name.text}"
     spec = JobSpec(
-        name=options.job_name or f"insert_{found.name.text}",
+        name=name,
         kind="insert",
         sql=canonical_text(statement),
         plan=plan,
         sources=sources_of(plan, session),
         options=options,
         session=session,
+        view=None if plan.kind == "append" else changes_view(name),
         sink=sink,
         columns=tuple(name.text for name in statement.columns),
     )

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from penstock.catalog.change_keys import with_change_key
 from penstock.connectors.registry import sink_of
-from penstock.connectors.sink import OPERATION, CheckedSink, SinkContext
+from penstock.connectors.sink import CheckedSink, SinkContext
 from penstock.errors import InternalError
 from penstock.formats import encode_frame, encode_rows
 from penstock.formats.keys import key_field, key_format, key_options
-from penstock.runtime.targets import SinkTarget
+from penstock.runtime.change_rows import envelopes, retractions, upserts
+from penstock.runtime.targets import ChangesTarget, SinkTarget
 from penstock.spark.format_outside import outside_for
 from penstock.stores.topics.rows import rows_to_table
 
@@ -24,27 +26,59 @@ if TYPE_CHECKING:
     from penstock.options.resolved import ResolvedOptions
     from penstock.runtime.home import Home
     from penstock.runtime.job_spec import JobSpec
+    from penstock.runtime.targets import Target
     from penstock.types import SqlType
 
 
-def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> SinkTarget:
-    """Where the rows of a job go that keeps no view; `types` are those that Spark finds for its columns."""
+def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Target:
+    """Where the rows of a job go that are not for a view; `types` are those that Spark finds for its columns."""
     if spec.sink is None:
         raise InternalError(f"job {spec.name} has neither a view nor a sink")
-    definition = _typed(spec.sink, types)
+    given = types if spec.view is None else {**types, **dict(home.views.spec(spec.view).columns)}
+    definition = _keyed(_typed(spec.sink, given), spec)
     sink = sink_of(definition.options.connector)
     sink.prepare(definition, home.path, home.topics)
     facts = home.views.job_facts(spec.name)
     context = _context(definition, home, spec.name, f"{spec.name}@{facts.get('created_at_us', 0)}")
     if isinstance(sink, CheckedSink):
         sink.check(context)
+    if spec.view is not None:
+        return ChangesTarget(sink, context, spec.view, spec.plan, types, _changed(spec, home, definition))
     return SinkTarget(
         sink,
         context,
-        spec.plan,
         lambda rows: fitted(rows, definition, spec.columns),
         lambda frame: fitted_frame(frame, definition, spec.columns),
     )
+
+
+def _keyed(definition: SinkDefinition, spec: JobSpec) -> SinkDefinition:
+    """The sink of upserts with a key: its own, or that of the query."""
+    if definition.options.changes != "upsert" or definition.primary_key or not spec.plan.key:
+        return definition
+    names = [column.name for column in spec.plan.columns]
+    targets = [entry.name for entry in _given(definition, spec.columns)] or names
+    key = tuple(targets[names.index(name)] for name in spec.plan.key if name in names)
+    return replace(definition, primary_key=key, options=with_change_key(definition.options, key, definition.columns))
+
+
+def _changed(spec: JobSpec, home: Home, definition: SinkDefinition) -> Callable[[pa.Table, int], pa.Table]:
+    """From the rows of a batch to the changes that it makes, as rows of the sink."""
+    view, options = spec.view, definition.options
+    assert view is not None
+
+    def fit(rows: pa.Table) -> pa.Table:
+        return fitted(rows, definition, spec.columns)
+
+    def changed(rows: pa.Table, batch_id: int) -> pa.Table:
+        changes = home.views.stage(spec.name, view, batch_id, rows)
+        if options.format == "debezium-json":
+            return envelopes(changes, fit, options.values)
+        if options.changes == "upsert":
+            return upserts(changes, definition.primary_key, fit)
+        return retractions(changes, fit)
+
+    return changed
 
 
 def write_once(home: Home, definition: SinkDefinition, rows: pa.Table) -> None:
@@ -140,11 +174,7 @@ def fitted(rows: pa.Table, definition: SinkDefinition, given: Sequence[str]) -> 
     if not definition.columns:
         return rows
     targets = _given(definition, given)
-    operations = rows.column(OPERATION) if OPERATION in rows.column_names else None
-    if operations is not None:
-        rows = rows.drop_columns([OPERATION])
-    rows = rows_to_table(rows.rename_columns([entry.name for entry in targets]), definition.columns)
-    return rows if operations is None else rows.add_column(0, OPERATION, operations)
+    return rows_to_table(rows.rename_columns([entry.name for entry in targets]), definition.columns)
 
 
 def fitted_frame(frame: DataFrame, definition: SinkDefinition, given: Sequence[str]) -> DataFrame:

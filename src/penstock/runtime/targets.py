@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
-from penstock.connectors.sink import OPERATION, FrameSink, HeldSink, Staged, StreamedSink
+from penstock.connectors.sink import FrameSink, HeldSink, Staged, StreamedSink
 from penstock.failpoints import hit
-from penstock.plan.job_plan import BATCH_VIEW, KEEP_COLUMN
+from penstock.plan.job_plan import BATCH_VIEW
 from penstock.stores.arrow_types import arrow_type
 from penstock.stores.views.small_batches import SmallBatches
 
@@ -34,6 +34,7 @@ class Target(Protocol):
     """A place for the rows of a job; `view` is the view that the store keeps for it, if any."""
 
     view: str | None
+    keeps_rows: bool  # the rows of a batch come into the view with its commit
 
     def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None: ...
 
@@ -49,6 +50,8 @@ class ViewTarget:
 
     `types` are those that Spark finds for the columns of a batch.
     """
+
+    keeps_rows: bool = True
 
     def __init__(self, view: str, plan: JobPlan, types: Mapping[str, SqlType]) -> None:
         self.view: str | None = view
@@ -113,22 +116,21 @@ class ConsumerTarget(ViewTarget):
 
 
 class SinkTarget:
-    """A connector that takes rows."""
+    """A connector that takes rows that are only added."""
 
     view: str | None = None
+    keeps_rows: bool = False
 
     def __init__(
         self,
         sink: Sink,
         context: SinkContext,
-        plan: JobPlan,
         fit: Callable[[pa.Table], pa.Table],
         fit_frame: Callable[[DataFrame], DataFrame],
     ) -> None:
         """`fit` and `fit_frame` turn rows of the query into rows of the sink."""
         self._sink = sink
         self._context = context
-        self._plan = plan
         self._fit = fit
         self._fit_frame = fit_frame
         self._stages = isinstance(sink, FrameSink) and sink.stages(context.definition)
@@ -156,7 +158,7 @@ class SinkTarget:
         if rows is None or rows.num_rows == 0:
             return None if rows is None else 0
         hit("sink.before_write")
-        self._sink.write(self._fit(self._shown(rows)), self._context, batch_id)
+        self._sink.write(self._fit(rows), self._context, batch_id)
         hit("sink.after_write")
         return int(rows.num_rows)
 
@@ -173,13 +175,43 @@ class SinkTarget:
         if isinstance(self._sink, HeldSink):
             self._sink.leave(self._context)
 
-    def _shown(self, rows: pa.Table) -> pa.Table:
-        """The columns of the sink; rows of an updating query say what became of them."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
 
-        if self._plan.kind != "append":
-            kept = rows.column(KEEP_COLUMN) if KEEP_COLUMN in rows.column_names else pa.array([True] * rows.num_rows)
-            operations = pc.if_else(pc.fill_null(kept, False), "upsert", "delete")
-            rows = rows.select([column.name for column in self._plan.columns]).add_column(0, OPERATION, operations)
-        return rows
+class ChangesTarget(ViewTarget):
+    """A connector that takes the changes of a query whose rows change.
+
+    The rows of the query are a view that nobody else sees. A batch comes into it first; the changes that it made are
+    written to the sink, and then the batch goes into the ledger. A batch that is broken off in between is in the view
+    already when it is run again, so the sink is given the same changes as before.
+    """
+
+    keeps_rows: bool = False
+
+    def __init__(
+        self,
+        sink: Sink,
+        context: SinkContext,
+        view: str,
+        plan: JobPlan,
+        types: Mapping[str, SqlType],
+        changed: Callable[[pa.Table, int], pa.Table],
+    ) -> None:
+        """`changed` brings the rows of a batch into the view and tells the changes, as rows of the sink."""
+        super().__init__(view, plan, types)
+        self._sink = sink
+        self._context = context
+        self._changed = changed
+
+    def write(self, rows: pa.Table | None, batch_id: int) -> int | None:
+        if rows is None:
+            return None
+        found = self._changed(rows, batch_id)
+        if found.num_rows:
+            hit("sink.before_write")
+            self._sink.write(found, self._context, batch_id)
+            hit("sink.after_write")
+        return int(found.num_rows)
+
+    def close(self) -> None:
+        """The run ends: the sink lets go of what it holds for it."""
+        if isinstance(self._sink, HeldSink):
+            self._sink.leave(self._context)

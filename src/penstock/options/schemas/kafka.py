@@ -310,6 +310,7 @@ UPSERT_KAFKA: Final = ConnectorSpec(
     options=KAFKA.options,
     formats=("json", "csv", "raw", "avro", "avro-confluent", "protobuf"),
     default_format="json",
+    available=True,
     passthrough=CLIENT,
     changes="upsert",
     sink_changes="upsert",

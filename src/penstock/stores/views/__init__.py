@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.stores.views.change_log import BatchChanges
 from penstock.stores.views.model import (
     Answer,
     BatchCommit,
@@ -18,6 +19,7 @@ from penstock.stores.views.store import ViewStore
 
 __all__ = [
     "Answer",
+    "BatchChanges",
     "BatchCommit",
     "CommitResult",
     "JobTransition",

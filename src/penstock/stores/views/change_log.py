@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.stores.views.model import Operation
     from penstock.stores.views.view_table import ViewTable
+    from penstock.types import SqlType
 
 
 @frozen
@@ -72,6 +73,37 @@ def read_snapshot(reader: duckdb.DuckDBPyConnection, view: ViewTable) -> Snapsho
     return Snapshot(kept.last_seq, batch_id, watermark_us, table)
 
 
+@frozen
+class BatchChanges:
+    """The changes of one batch, in their order: before an insert and after a delete the rows are NULL."""
+
+    operations: list[Operation]
+    before: pa.Table
+    after: pa.Table
+
+
+def batch_changes(reader: duckdb.DuckDBPyConnection, view: ViewTable, batch: int) -> BatchChanges:
+    """What a batch has changed in a view."""
+    row = one_row(reader, f"SELECT coalesce(min(seq), 1), count(seq) FROM {view.log()} WHERE batch = {batch}")
+    assert row is not None
+    first, count = row
+    found = fetched(reader, view.changes(first - 1, count))
+    columns = view.spec.columns
+    return BatchChanges(found.column("op").to_pylist(), _side(found, "b", columns), _side(found, "a", columns))
+
+
+def trim_batches(writer: duckdb.DuckDBPyConnection, view: ViewTable, floor: int) -> None:
+    """Let go of the changes of a batch and of those before it."""
+    writer.execute(f"DELETE FROM {view.log()} WHERE batch <= {floor}")
+    kept = extent(writer, view)
+    row = one_row(writer, f"SELECT min(seq) FROM {view.log()}")
+    first = kept.last_seq + 1 if row is None or row[0] is None else row[0]
+    writer.execute(
+        "UPDATE store.views SET first_seq = greatest(first_seq, ?), floor = greatest(floor, ?) WHERE id = ?",
+        [first, floor, view.id],
+    )
+
+
 def trim(writer: duckdb.DuckDBPyConnection, view: ViewTable, before_us: int) -> None:
     """Let go of the changes that were committed before a time. The rows of an append view stay, of course."""
     kept = extent(writer, view)
@@ -87,6 +119,13 @@ def trim(writer: duckdb.DuckDBPyConnection, view: ViewTable, before_us: int) -> 
         )
     elif first != kept.first_seq:
         writer.execute("UPDATE store.views SET first_seq = ? WHERE id = ?", [first, view.id])
+
+
+def _side(found: pa.Table, side: str, columns: tuple[tuple[str, SqlType], ...]) -> pa.Table:
+    import pyarrow as pa
+
+    arrays = [found.column(f"{side}{place}") for place in range(len(columns))]
+    return typed(from_duckdb(pa.Table.from_arrays(arrays, names=[name for name, _ in columns])), columns)
 
 
 def _rows(found: pa.Table, side: str, columns: tuple[tuple[str, object], ...]) -> list[dict[str, object]]:

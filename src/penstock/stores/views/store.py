@@ -21,7 +21,7 @@ from penstock.errors import CatalogError, InternalError, PenstockError, RuntimeF
 from penstock.stores.views import records
 from penstock.stores.views.append_view import AppendView
 from penstock.stores.views.chain import Chain, Refreshed, RefreshFailedError
-from penstock.stores.views.change_log import extent, trim
+from penstock.stores.views.change_log import BatchChanges, batch_changes, extent, trim, trim_batches
 from penstock.stores.views.database import ViewDatabase, one_row
 from penstock.stores.views.finish_view import FinishView
 from penstock.stores.views.job_records import JobRecords
@@ -40,7 +40,8 @@ from penstock.stores.views.sessions_view import SessionsView
 from penstock.stores.views.spec_text import spec_from_text, spec_to_text
 from penstock.stores.views.store_reading import StoreReading
 from penstock.stores.views.user_aggregates import AggregateParts, add_aggregate
-from penstock.stores.views.view_table import BatchMark, ViewTable
+from penstock.stores.views.view_table import KEPT_BATCHES as KEPT_CHANGES
+from penstock.stores.views.view_table import TIDY_EVERY, BatchMark, ViewTable
 from penstock.stores.views.windows_view import WindowsView
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ _TRIMS_A_RETENTION: Final = 10
 # How many batches of a job can be gone back to.
 KEPT_BATCHES: Final = 1_000
 
+# Of a job whose changes go to a sink: the last batch that its view has, which may not be in the ledger yet.
+_STAGED: Final = "staged"
 At = Callable[[str], None]
 _EVERYTHING: Final = Kept()
 NO_RELATIONS: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -182,6 +185,10 @@ class ViewStore(StoreReading, JobRecords):
         """The views that are kept, in the order they were made."""
         return tuple(table.spec for table in self._views.values())
 
+    def spec(self, name: str) -> ViewSpec:
+        """The definition of a view that is kept."""
+        return self._table(name).spec
+
     # Batches
 
     def commit(self, batch: BatchCommit, at: At | None = None) -> CommitResult:
@@ -244,6 +251,24 @@ class ViewStore(StoreReading, JobRecords):
         reached("view.before_commit")
         return found
 
+    def stage(self, job: str, view: str, batch_id: int, rows: pa.Table) -> BatchChanges:
+        """Bring the rows of a batch into a view ahead of the ledger, and tell what has changed: for a sink, which is
+        told before the batch is committed. A batch that is staged already has the same changes again."""
+        with self._lock:
+            table = self._table(view)
+            changes = 0
+            with self._database.transaction() as writer:
+                facts = records.read_facts(writer, job)
+                if facts.get(_STAGED, -1) < batch_id:
+                    mark = BatchMark(batch_id, self._clock(), None, self._last_seq[view] + 1)
+                    changes = table.apply(writer, rows, mark)
+                    records.write_facts(writer, job, {**facts, _STAGED: batch_id})
+                if batch_id % TIDY_EVERY == 0 and batch_id > KEPT_CHANGES:
+                    trim_batches(writer, table, batch_id - KEPT_CHANGES)
+            self._last_seq[view] += changes
+            with self._database.snapshot() as reader:
+                return batch_changes(reader, table, batch_id)
+
     def _commit_outside(self, batch: BatchCommit) -> CommitResult:
         if any(part is not None for part in (batch.rows, batch.late, batch.dead)) or batch.offsets or batch.counters:
             raise InternalError(f"job {batch.job} has rows to commit outside a batch")
@@ -285,6 +310,9 @@ class ViewStore(StoreReading, JobRecords):
                 for table in views:
                     table.undo(writer, batch_id)
                 records.undo(writer, job, batch_id)
+                facts = records.read_facts(writer, job)
+                if facts.get(_STAGED, -1) > batch_id:
+                    records.write_facts(writer, job, {**facts, _STAGED: batch_id})
                 seqs.update({table.spec.name: extent(writer, table).last_seq for table in views})
                 return self._chain.refill(writer, views, self._clock(), failed)
 
@@ -434,7 +462,7 @@ def _table(number: int, spec: ViewSpec, views: Mapping[str, ViewTable]) -> ViewT
 
 def _counted(batch: BatchCommit, table: ViewTable | None, changes: int) -> BatchCommit:
     """The batch with the rows that it gave: of windows that close and of answers nobody knows before how many."""
-    if not isinstance(table, PanesView | WindowsView | FinishView):
+    if not isinstance(table, PanesView | WindowsView | FinishView) or batch.rows is None:
         return batch
     return replace(batch, counters={**batch.counters, "output_rows": float(changes)})
 
