@@ -60,7 +60,7 @@ def plan_output(
         if not error.condition.startswith(_UPDATING) or (other := asked.kept_plan()) is None:
             raise
         return other
-    if kind == "view" or session.lenient or (kind == "result" and plan.bounded):
+    if kind == "view" or session.lenient or (kind != "materialized view" and plan.bounded):
         return plan
     try:
         refuse(plan)

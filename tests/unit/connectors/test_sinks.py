@@ -156,7 +156,7 @@ def test_what_sinks_promise() -> None:
     assert [sink_of(name).takes_frame for name in ("topic", "console", "blackhole")] == [False, False, True]
 
 
-@pytest.mark.parametrize("connector", ["upsert-kafka", "delta"])
+@pytest.mark.parametrize("connector", ["postgres", "delta"])
 def test_what_is_not_there_yet_is_refused_by_name(connector: str) -> None:
     for asked in (source_of, sink_of):
         with pytest.raises(NotYetError, match=f"connector '{connector}' cannot be") as refused:

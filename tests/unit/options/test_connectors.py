@@ -439,6 +439,7 @@ def test_what_runs_today_and_everything_of_ours_is_declared() -> None:
         "blackhole",
         "http",
         "kafka",
+        "upsert-kafka",
     }
     assert resolve(KAFKA).available
     assert {spec.name for spec in known_connectors()} >= {

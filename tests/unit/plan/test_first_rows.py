@@ -84,9 +84,9 @@ def test_the_state_is_the_keys() -> None:
 )
 def test_rows_that_could_still_be_replaced(sql: str) -> None:
     """A row that comes later could take the place of one that was shown: the view store answers from all of them, and
-    a sink does not take it."""
+    a sink of added rows does not take it."""
     assert job(sql).kind == "finish"
-    assert refused(f"{SETUP} CREATE SINK v WITH (connector = 'console') AS {sql};") == "UPDATING_TOP_N"
+    assert refused(f"{SETUP} CREATE SINK v WITH (connector = 'topic') AS {sql};") == "SINK_CANNOT_UPDATE"
 
 
 def test_a_window_over_keys_that_are_kept_for_ever() -> None:
