@@ -175,6 +175,48 @@ WRONG_KEYS = (
 )
 
 
+@pytest.mark.parametrize(
+    ("options", "values"),
+    [
+        (
+            "connector = 'upsert-kafka', primary_key = 'id', key.format = 'json'",
+            [None, b'{"id":1,"n":5}', b'{"id":2,"n":7}'],
+        ),
+        (
+            "connector = 'kafka', changes = 'retract', key.fields = 'id', key.format = 'json'",
+            [
+                b'{"_op":"delete","id":1,"n":4}',
+                b'{"_op":"upsert","id":1,"n":5}',
+                b'{"_op":"upsert","id":2,"n":7}',
+            ],
+        ),
+    ],
+)
+def test_changes_as_records(options: str, values: list[bytes | None], tmp_path: Path) -> None:
+    """Upserts delete with a record without a value, whose key says which row; the others say in it what they are."""
+    import pyarrow as pa
+
+    definition = declared_sink(f"CREATE SINK k (id INT, n INT) WITH (topic = 't', {options})")
+    context = SinkContext(
+        job="j",
+        producer="j@1",
+        definition=definition,
+        topics=TopicStore(tmp_path),
+        encode=lambda rows: encode_rows(rows, "json", definition.options.values),
+        encode_key=lambda rows: encode_rows(rows, "json", {}),
+    )
+    rows = pa.table(
+        {
+            "_op": ["delete", "upsert", "upsert"],
+            "id": pa.array([1, 1, 2], pa.int32()),
+            "n": pa.array([4, 5, 7], pa.int32()),
+        }
+    )
+    made = list(records(rows, context))
+    assert [record["value"] for record in made] == values
+    assert [record["key"] for record in made] == [b'{"id":1}', b'{"id":1}', b'{"id":2}']
+
+
 @pytest.mark.parametrize(("options", "message"), WRONG_KEYS)
 def test_keys_of_a_source_that_cannot_be(options: str, message: str) -> None:
     definition = declared_source(f"CREATE STREAM s (a INT, b INT) WITH (connector = 'kafka', topic = 't', {options})")

@@ -61,6 +61,42 @@ def test_a_topic_takes_a_batch_once(tmp_path: Path, topics: TopicStore) -> None:
     }
 
 
+CHANGES = pa.table(
+    {
+        "_op": ["delete", "upsert", "upsert"],
+        "a": pa.array([1, 2, 9], pa.int32()),
+        "b": ["x", "y", "x"],
+    }
+)
+
+
+def test_a_topic_keeps_what_becomes_of_rows_in_a_header(tmp_path: Path, topics: TopicStore) -> None:
+    """Rows of one key stay in one partition; only deletions are marked, and a topic of added rows marks nothing."""
+    statement = "CREATE SINK k (a INT, b STRING) WITH (connector = 'topic', partitions = 3, primary_key = 'b', changes = 'upsert')"
+    asked = prepared(statement, tmp_path, topics)
+    sink_of("topic").write(CHANGES, asked, 0)
+    rows = [row for rows in kept(topics).values() for row in rows]
+    marked = [{"key": "_op", "value": b"delete"}]
+    assert sorted((row["a"], row["b"], row["__headers"]) for row in rows) == [
+        (1, "x", marked),
+        (2, "y", None),
+        (9, "x", None),
+    ]
+    assert any(
+        [row["a"] for row in found] == [1, 9] or [row["a"] for row in found] == [1, 2, 9]
+        for found in kept(topics).values()
+    )
+    written = prepared(
+        "CREATE SINK e (a INT, b STRING) WITH (connector = 'topic', format = 'debezium-json')", tmp_path, topics
+    )
+    records = pa.array([b"one", b"two", b"three"], pa.binary())
+    encoding = context(written.definition, topics, encode=lambda rows: pa.nulls(rows.num_rows, pa.binary()))
+    sink_of("topic").write(CHANGES.append_column("__record", records), encoding, 0)
+    assert [(row["__value"], row["__headers"]) for row in kept(topics, "e")[0]] == [
+        (b"one", None), (b"two", None), (b"three", None),
+    ]  # fmt: skip
+
+
 def test_rows_without_a_batch_are_written_each_time(tmp_path: Path, topics: TopicStore) -> None:
     asked = prepared("CREATE SINK k (a INT, b STRING) WITH (connector = 'topic')", tmp_path, topics)
     for _ in range(2):
