@@ -33,7 +33,7 @@ from penstock.options import (
 from penstock.options.settings import CONNECT_ONLY
 from penstock.plan.computed import check_computed, computed_functions
 from penstock.plan.logical import LogicalPlan
-from penstock.plan.queries import OutputKind, cannot_update, check_sink, plan_output
+from penstock.plan.queries import OutputKind, cannot_update, check_sink, plan_output, with_query_key
 from penstock.plan.relation import Mode
 from penstock.plan.session import Session
 from penstock.plan.ttl import with_ttl
@@ -135,6 +135,7 @@ def _create_sink(statement: s.CreateSink, session: Session) -> Analysis:
         plan = _plan_into(session, statement.query, definition, (), "sink")
         reads = tuple(dict.fromkeys((*definition.depends_on, *_keys(session, plan))))
         definition = replace(definition, depends_on=reads, columns=definition.columns or _columns(plan))
+        definition = with_query_key(definition, plan)
     session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
     if plan is None:
         return Analysis(session, notices=(*definition.options.notices, *notices), definition=definition)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from sqlglot import exp
 
+from penstock.catalog.change_keys import with_change_key
 from penstock.catalog.model import SourceDefinition, ViewDefinition
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.frozen import frozen
@@ -311,7 +312,7 @@ def _check_key(plan: LogicalPlan, sink: SinkDefinition, names: list[str], span: 
         places.append(found[0])
     if plan.mode is Mode.APPEND or sink.options.changes != "upsert":
         return
-    if not sink.primary_key and plan.root.key is not None:
+    if not sink.primary_key and plan.root.key and sink.query is not None:
         return  # the key of the query becomes that of the sink
     shown = {plan.columns[place].name for place in places if place < len(plan.columns)}
     apart = plan.root.key
@@ -323,6 +324,17 @@ def _check_key(plan: LogicalPlan, sink: SinkDefinition, names: list[str], span: 
             hint="give all columns of the GROUP BY, and make them the primary key of the sink",
             span=span,
         )
+
+
+def with_query_key(sink: SinkDefinition, plan: LogicalPlan) -> SinkDefinition:
+    """A sink of upserts without a key of its own takes that of its query, by the places of its columns."""
+    if sink.options.changes != "upsert" or sink.primary_key or not plan.root.key:
+        return sink
+    names = [field.name for field in plan.columns]
+    if len(names) != len(sink.columns) or not set(plan.root.key) <= set(names):
+        return sink
+    key = tuple(sink.columns[names.index(name)].name for name in plan.root.key)
+    return replace(sink, primary_key=key, options=with_change_key(sink.options, key, sink.columns))
 
 
 def _item_spans(query: Query, count: int) -> list[Span | None]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.catalog.change_keys import with_change_key
 from penstock.connectors.registry import sink_of
 from penstock.connectors.sink import CheckedSink, SinkContext
 from penstock.errors import InternalError
@@ -35,7 +34,7 @@ def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Targ
     if spec.sink is None:
         raise InternalError(f"job {spec.name} has neither a view nor a sink")
     given = types if spec.view is None else {**types, **dict(home.views.spec(spec.view).columns)}
-    definition = _keyed(_typed(spec.sink, given), spec)
+    definition = _typed(spec.sink, given)
     sink = sink_of(definition.options.connector)
     sink.prepare(definition, home.path, home.topics)
     facts = home.views.job_facts(spec.name)
@@ -50,16 +49,6 @@ def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Targ
         lambda rows: fitted(rows, definition, spec.columns),
         lambda frame: fitted_frame(frame, definition, spec.columns),
     )
-
-
-def _keyed(definition: SinkDefinition, spec: JobSpec) -> SinkDefinition:
-    """The sink of upserts with a key: its own, or that of the query."""
-    if definition.options.changes != "upsert" or definition.primary_key or not spec.plan.key:
-        return definition
-    names = [column.name for column in spec.plan.columns]
-    targets = [entry.name for entry in _given(definition, spec.columns)] or names
-    key = tuple(targets[names.index(name)] for name in spec.plan.key if name in names)
-    return replace(definition, primary_key=key, options=with_change_key(definition.options, key, definition.columns))
 
 
 def _changed(spec: JobSpec, home: Home, definition: SinkDefinition) -> Callable[[pa.Table, int], pa.Table]:
