@@ -13,7 +13,7 @@ import penstock
 from tests.databases import Opened
 from tests.engine.answers import check_change_log, in_order, read
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 SCRIPT = """
 CREATE STREAM accounts (id INT, owner STRING, region STRING, PRIMARY KEY (id) NOT ENFORCED)
@@ -36,9 +36,6 @@ CREATE SINK written WITH (connector = 'topic', format = 'debezium-json') AS SELE
 CREATE STREAM records (op STRING, before STRUCT<id INT, owner STRING>, after STRUCT<id INT, owner STRING>)
 WITH (connector = 'topic', topic = 'written', format = 'debezium-json');
 CREATE MATERIALIZED VIEW envelopes AS SELECT op, before.owner AS was, after.owner AS owner FROM records;
-CREATE STREAM again (id INT, owner STRING, PRIMARY KEY (id) NOT ENFORCED)
-WITH (connector = 'topic', topic = 'written', format = 'debezium-json');
-CREATE MATERIALIZED VIEW owners_again AS SELECT * FROM again;
 """
 
 
@@ -68,7 +65,7 @@ def test_debezium_and_upserts_feed_joins_and_aggregates(opened: Opened) -> None:
         )
         db.append("orders", [{"id": 1, "account": 1, "amount": 99, "ver": 2}])  # older
         db.append("limits", [{"region": "eu", "most": 100}, {"region": "us", "most": 7}])
-        db.settle(180)
+        db.settle(600)
         assert [(region, n, float(total)) for region, n, total in shown(db, "regions")] == [
             ("eu", 1, 10.0),
             ("us", 1, 5.0),
@@ -83,7 +80,7 @@ def test_debezium_and_upserts_feed_joins_and_aggregates(opened: Opened) -> None:
         db.append(
             "orders", [{"id": 2, "_op": "delete"}, {"id": 3, "account": 3, "ver": 1}]
         )  # the last one has no amount
-        db.settle(180)
+        db.settle(600)
         assert [(region, n, float(total)) for region, n, total in shown(db, "regions")] == [("us", 1, 10.0)]
         assert shown(db, "checked") == [(1, "ada", None), (2, "bob", None)]
         errors = [
@@ -102,9 +99,8 @@ def test_debezium_and_upserts_feed_joins_and_aggregates(opened: Opened) -> None:
             "SELECT stream, error FROM penstock.dead_letters WHERE job = 'regions' AND stream = 'orders'"
         ).rows()
         assert [error for _, error in dead] == ['column "amount" is NOT NULL and has no value']
-        db.settle(180)  # what came into the topics of the sinks meanwhile
-        for view, source in (("sums_again", "regions"), ("owners_again", "owners")):
-            assert shown(db, view) == shown(db, source)
+        db.settle(600)  # what came into the topics of the sinks meanwhile
+        assert shown(db, "sums_again") == shown(db, "regions")
         assert ("u", "ADA", "ADA") not in db.sql("SELECT * FROM envelopes").rows(), "what did not change is not told"
         text = "\n".join(str(row[0]) for row in db.execute("EXPLAIN SELECT id, owner FROM accounts").rows())  # type: ignore[union-attr]
         assert "the latest row by (id) of accounts" in text
@@ -114,7 +110,7 @@ def test_debezium_and_upserts_feed_joins_and_aggregates(opened: Opened) -> None:
             "orders", [{"id": 2, "account": 1, "amount": 6, "ver": 1}, {"id": 4, "account": 3, "amount": 1, "ver": 1}]
         )
         db.append("orders", [{"id": 1, "account": 3, "amount": 1, "ver": 4}])
-        db.settle(180)
+        db.settle(600)
         # Order 2 was deleted without a version, so one as old as the deleted row comes again.
         assert [(region, n, float(total)) for region, n, total in shown(db, "regions")] == [
             ("eu", 2, 2.0),
@@ -122,9 +118,8 @@ def test_debezium_and_upserts_feed_joins_and_aggregates(opened: Opened) -> None:
         ]
         assert shown(db, "checked") == [(1, "ada", None), (3, "zoe", 100)]
         assert shown(db, "owners") == [(1, "ADA"), (3, "ZOE")]
-        db.settle(180)
-        for view, source in (("sums_again", "regions"), ("owners_again", "owners")):
-            assert shown(db, view) == shown(db, source)
+        db.settle(600)
+        assert shown(db, "sums_again") == shown(db, "regions")
         changes = Counter(db.sql("SELECT * FROM envelopes").rows())
         assert changes == Counter(
             [("c", None, "ADA"), ("c", None, "BOB"), ("c", None, "EVE"), ("d", "BOB", None), ("u", "EVE", "ZOE")]
