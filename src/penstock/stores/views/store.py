@@ -46,6 +46,7 @@ from penstock.stores.views.windows_view import WindowsView
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
     from penstock.types import SqlType
 
