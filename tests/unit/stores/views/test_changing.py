@@ -4,6 +4,7 @@ every batch (SC40, G13, G16, G18)."""
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,4 +117,19 @@ def test_replaced_rows_are_kept_as_long_as_they_can_be_gone_back_to() -> None:
     assert found.store.read(f"SELECT v FROM {VIEW}").table.to_pylist() == [{"v": 2}]
     with pytest.raises(Exception, match="cannot go back"):
         found.store.rollback("job", 20)
+    found.store.close()
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["in order", "by version"])
+def test_rows_are_forgotten_when_their_time_is_over(versioned: bool) -> None:
+    """With state_ttl a row goes so long after the batch that brought it, replaced or not; others stay."""
+    found = Changing("SELECT id, v FROM l", None, versioned=versioned)
+    found.store.drop_view(VIEW)
+    found.store.create_view(replace(found.spec, ttl_us=10))
+    rows = {0: (1, 1, 5, "a", 1), 5: (1, 2, 6, "a", 1), 8: (1, 1, 7, "a", 2), 16: (1, 3, 8, "a", 1)}
+    for number, (clock, row) in enumerate(rows.items()):
+        batch = found.core({"l": [(*row, False, 0, number)]})
+        found.store.commit(BatchCommit("job", number, str(number), view=VIEW, rows=batch, clock_us=clock))
+    table = found.store.read(f"SELECT * FROM {VIEW} ORDER BY id").table
+    assert table.to_pylist() == [{"id": 1, "v": 7}, {"id": 3, "v": 8}]
     found.store.close()
