@@ -100,6 +100,6 @@ def test_an_order_of_a_subquery_keeps_its_columns() -> None:
 
 
 def test_what_a_sink_cannot_take_is_refused_as_before() -> None:
-    sql = f"{STREAMS} CREATE SINK out (auction BIGINT, n BIGINT) WITH (connector = 'blackhole'); "
+    sql = f"{STREAMS} CREATE SINK out (auction BIGINT, n BIGINT) WITH (connector = 'file', path = '/tmp/out', format = 'json'); "
     ranked = f"SELECT auction, n FROM ({HOPS}) QUALIFY RANK() OVER (PARTITION BY window_start ORDER BY n DESC) = 1"
-    assert refused(f"{sql} INSERT INTO out {ranked}") in ("UPDATING_TOP_N", "SINK_CANNOT_UPDATE")
+    assert refused(f"{sql} INSERT INTO out {ranked}") == "SINK_CANNOT_UPDATE"
