@@ -192,7 +192,7 @@ class BatchCallback:
             self._tracker.drain(self._spec.plan.spread_us, whole_us=WATERMARK_US)
         dead = self._dead_letters(ranges, observed, logged)
         late, partly = self._late_rows(ranges, observed, logged, before, rows)
-        written = self._target.write(rows, batch_id)
+        written = self._target.write(rows, batch_id, logged.watermark_ms * 1000)
         counters = {"input_rows": float(input_rows)}
         if lost := self._lost(ranges):
             counters["lost_offsets"] = float(lost)

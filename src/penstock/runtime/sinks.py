@@ -51,7 +51,7 @@ def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Targ
     )
 
 
-def _changed(spec: JobSpec, home: Home, definition: SinkDefinition) -> Callable[[pa.Table, int], pa.Table]:
+def _changed(spec: JobSpec, home: Home, definition: SinkDefinition) -> Callable[[pa.Table, int, int], pa.Table]:
     """From the rows of a batch to the changes that it makes, as rows of the sink."""
     view, options = spec.view, definition.options
     assert view is not None
@@ -59,8 +59,8 @@ def _changed(spec: JobSpec, home: Home, definition: SinkDefinition) -> Callable[
     def fit(rows: pa.Table) -> pa.Table:
         return fitted(rows, definition, spec.columns)
 
-    def changed(rows: pa.Table, batch_id: int) -> pa.Table:
-        changes = home.views.stage(spec.name, view, batch_id, rows)
+    def changed(rows: pa.Table, batch_id: int, closing_us: int) -> pa.Table:
+        changes = home.views.stage(spec.name, view, batch_id, rows, closing_us)
         if options.format == "debezium-json":
             return envelopes(changes, fit, options.values)
         if options.changes == "upsert":

@@ -38,7 +38,7 @@ class Target(Protocol):
 
     def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None: ...
 
-    def write(self, rows: pa.Table | None, batch_id: int) -> int | None: ...
+    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0) -> int | None: ...
 
     def deliver(self, rows: pa.Table | None, result: CommitResult) -> None: ...
 
@@ -72,7 +72,7 @@ class ViewTarget:
         frame.createOrReplaceTempView(BATCH_VIEW)
         return frame.sparkSession.sql(self._plan.batch).toArrow()
 
-    def write(self, rows: pa.Table | None, batch_id: int) -> int | None:
+    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0) -> int | None:
         """The rows go with the commit."""
         return None if rows is None else int(rows.num_rows)
 
@@ -147,7 +147,7 @@ class SinkTarget:
             return None
         return frame.toArrow()
 
-    def write(self, rows: pa.Table | None, batch_id: int) -> int | None:
+    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0) -> int | None:
         if self._stages and self._staged is not None:
             assert isinstance(self._sink, FrameSink)
             if self._staged.parts:
@@ -193,7 +193,7 @@ class ChangesTarget(ViewTarget):
         view: str,
         plan: JobPlan,
         types: Mapping[str, SqlType],
-        changed: Callable[[pa.Table, int], pa.Table],
+        changed: Callable[[pa.Table, int, int], pa.Table],
     ) -> None:
         """`changed` brings the rows of a batch into the view and tells the changes, as rows of the sink."""
         super().__init__(view, plan, types)
@@ -201,10 +201,10 @@ class ChangesTarget(ViewTarget):
         self._context = context
         self._changed = changed
 
-    def write(self, rows: pa.Table | None, batch_id: int) -> int | None:
+    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0) -> int | None:
         if rows is None:
             return None
-        found = self._changed(rows, batch_id)
+        found = self._changed(rows, batch_id, closing_us)
         if found.num_rows:
             hit("sink.before_write")
             self._sink.write(found, self._context, batch_id)

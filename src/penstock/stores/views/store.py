@@ -252,7 +252,7 @@ class ViewStore(StoreReading, JobRecords):
         reached("view.before_commit")
         return found
 
-    def stage(self, job: str, view: str, batch_id: int, rows: pa.Table) -> BatchChanges:
+    def stage(self, job: str, view: str, batch_id: int, rows: pa.Table, closing_us: int = 0) -> BatchChanges:
         """Bring the rows of a batch into a view ahead of the ledger, and tell what has changed: for a sink, which is
         told before the batch is committed. A batch that is staged already has the same changes again."""
         with self._lock:
@@ -261,7 +261,7 @@ class ViewStore(StoreReading, JobRecords):
             with self._database.transaction() as writer:
                 facts = records.read_facts(writer, job)
                 if facts.get(_STAGED, -1) < batch_id:
-                    mark = BatchMark(batch_id, self._clock(), None, self._last_seq[view] + 1)
+                    mark = BatchMark(batch_id, self._clock(), None, self._last_seq[view] + 1, closing_us)
                     changes = table.apply(writer, rows, mark)
                     records.write_facts(writer, job, {**facts, _STAGED: batch_id})
                 if batch_id % TIDY_EVERY == 0 and batch_id > KEPT_CHANGES:
