@@ -16,6 +16,7 @@ import pytest
 
 from tests.chaos.campaign import SEED, Campaign, Start
 from tests.chaos.oracle import check
+from tests.chaos.workload import JOBS, SOME_JOBS
 
 pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.timeout(1_800)]
 
@@ -65,10 +66,10 @@ MANY: Final[tuple[Moment, ...]] = (
 )
 
 
-def run(directory: Path, seed: int, moments: tuple[Moment, ...]) -> None:
+def run(directory: Path, seed: int, moments: tuple[Moment, ...], jobs: tuple[str, ...]) -> None:
     sys.stdout.write(f"seed {seed}\n")
     source = random.Random(seed)  # noqa: S311
-    with Campaign(directory, seed) as campaign:
+    with Campaign(directory, seed, jobs) as campaign:
         for moment in moments:
             start = campaign.start("finish" if moment is in_drain else "feed")
             moment(campaign, start, source)
@@ -84,10 +85,10 @@ def run(directory: Path, seed: int, moments: tuple[Moment, ...]) -> None:
 
 
 def test_a_few_kills(tmp_path: Path) -> None:
-    run(tmp_path, SEED, FEW)
+    run(tmp_path, SEED, FEW, SOME_JOBS)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [SEED, SEED + 1, SEED + 2])
 def test_ten_kills(tmp_path: Path, seed: int) -> None:
-    run(tmp_path, seed, MANY)
+    run(tmp_path, seed, MANY, tuple(JOBS))

@@ -47,7 +47,9 @@ JOBS: Final = {
     "by_place": False,
     INSERT: False,
 }
-FEWER_JOBS: Final = ("by_tumble", "by_hop", "by_change", "by_item", "by_place", INSERT)
+# All of them at once are for a machine that does nothing else.
+FEWER_JOBS: Final = ("by_tumble", "by_change", "by_item", "by_place", INSERT)
+SOME_JOBS: Final = ("by_tumble", "by_hop", "by_pair", "by_burst", "by_item", INSERT)
 # Views whose rows change, and the columns that an update leaves as they are.
 KEYED: Final = {
     "by_item": ("item",),
