@@ -11,7 +11,7 @@ import pytest
 import penstock
 from penstock.errors import PenstockError
 from tests.databases import Opened
-from tests.engine.answers import check_change_log, read
+from tests.engine.answers import check_change_log, read, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -76,7 +76,28 @@ def test_a_chain_shows_one_batch_and_outlives_pauses_failures_and_restarts(opene
         explained = "\n".join(row[0] for row in db.execute("EXPLAIN SELECT * FROM c").rows())  # type: ignore[union-attr]
         assert "materialized view" in explained
         db.execute("DROP MATERIALIZED VIEW a CASCADE")
+        _forgotten(db)
+        db.execute("DROP MATERIALIZED VIEW recent CASCADE")
         assert db.jobs() == []
+
+
+def _forgotten(db: penstock.Database) -> None:
+    """G3: with a state_ttl keys leave the view, also where no rows come any more, and begin anew when they come back."""
+    db.execute(
+        "CREATE MATERIALIZED VIEW recent WITH (state_ttl = '2 seconds') AS "
+        "SELECT k, COUNT(*) AS n FROM sales GROUP BY k; "
+        "CREATE MATERIALIZED VIEW active AS SELECT COUNT(*) AS keys FROM recent"
+    )
+    until(lambda: len(list(db.subscribe("recent", since=0, timeout=0.1))) >= 26, 180)
+    assert (read(db, "recent"), read(db, "active")) == ([], [(0,)])
+    changes = check_change_log(db, "recent", key=("k",))
+    assert sum(change.row["n"] for change in changes if change.op == "insert" and change.row is not None) == 50
+    assert len([change for change in changes if change.op == "delete"]) == 13
+    db.append("sales", [{"k": 5, "v": 1}])
+    since = changes[-1].seq
+    until(lambda: len(list(db.subscribe("recent", since=since, timeout=0.1))) >= 2, 180)
+    came, went = list(db.subscribe("recent", since=since, timeout=0.1))
+    assert (came.op, came.row, went.op, went.before) == ("insert", {"k": 5, "n": 1}, "delete", {"k": 5, "n": 1})
 
 
 def _watch(db: penstock.Database, stop: threading.Event, wrong: list[Any]) -> None:
