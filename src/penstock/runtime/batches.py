@@ -206,7 +206,7 @@ class BatchCallback:
                 watermark_us=self._tracker.watermark_us,
                 tracker=self._tracker.to_json(),
                 view=self._target.view,
-                rows=rows if self._target.keeps_rows else None,
+                rows=rows if self._target.keeps_rows and self._target.view is not None else None,
                 late=late if self._spec.late == "keep" else None,
                 dead=dead,
                 retried=mended,
