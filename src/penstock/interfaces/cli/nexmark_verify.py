@@ -39,7 +39,7 @@ _EVENTS: Final = 20_000
 )
 @click.option("--resume/--no-resume", default=True, show_default=True, help="Stop in the middle and go on.")
 @click.option(
-    "--at-once", type=click.IntRange(min=1), default=6, show_default=True, help="How many queries run side by side."
+    "--at-once", type=click.IntRange(min=1), default=2, show_default=True, help="How many queries run side by side."
 )
 @json_option("Print one JSON object a query.")
 @debug_option
@@ -58,8 +58,9 @@ def verify(
 ) -> None:
     """Run queries of the benchmark as jobs, and compare their answers with those of DuckDB over the same events.
 
-    The events are appended to a topic, the jobs read it, are stopped in the middle and go on, and at the end every
-    window is closed. Then each answer must have the same rows as DuckDB's. Everything happens in a temporary directory.
+    The events are appended to a topic, the jobs read it, are paused in the middle, go on after the database was closed,
+    and at the end every window is closed. Then each answer must have the same rows as DuckDB's. Everything happens in a
+    temporary directory.
 
     \b
     Exit codes: 0 all are equal, 1 some are not or cannot run, 2 wrong usage, 130 Ctrl-C.

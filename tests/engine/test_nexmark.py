@@ -1,0 +1,71 @@
+"""Nexmark, end to end: the answers of jobs, folded to their final state, are DuckDB's (NEXMARK.md, "Correct means")."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from penstock.interfaces.cli.main import run
+from penstock.interfaces.nexmark import verification
+from penstock.interfaces.nexmark.events import NexmarkEvents
+from penstock.interfaces.nexmark.queries import NAMES, NexmarkQuery, nexmark_query
+from penstock.interfaces.nexmark.verification import Verdict, Verification
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+
+SETTINGS = {"parallelism": 2, "driver_memory": "1g"}
+CLOCK = "q12"  # over processing time
+
+
+def check(verdicts: list[Verdict]) -> None:
+    told = {verdict.query for verdict in verdicts if verdict.outcome == "not there yet"}
+    wrong = [verdict for verdict in verdicts if verdict.outcome != "equal" and verdict.query not in told]
+    assert not wrong, "\n".join(f"{verdict}" for verdict in wrong)
+    assert told <= {CLOCK}
+    assert all(verdict.rows > 1 for verdict in verdicts if verdict.query not in told)
+
+
+@pytest.mark.slow
+def test_all_queries_are_right_over_a_stop(tmp_path: Path) -> None:
+    """All in one database over one topic, with rows out of order."""
+    asked = Verification(
+        events=NexmarkEvents(6_000, seed=1, out_of_order=0.2),
+        directory=tmp_path,
+        batch_rows=2_000,
+        settings=SETTINGS,
+    )
+    check(list(asked.run(NAMES)))
+
+
+@pytest.mark.slow
+def test_the_command_tells_what_differs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1 and the first rows where an answer is another; the oracle of q2 is made to expect one row more."""
+
+    def misled(name: str) -> NexmarkQuery:
+        found = nexmark_query(name)
+        return replace(found, oracle=f"{found.oracle} UNION ALL SELECT 123, 7") if name == "q2" else found
+
+    monkeypatch.setattr(verification, "nexmark_query", misled)
+    arguments = ["nexmark", "verify", "--query", "q2", "--query", "q22", "--events", "2000", "--no-resume"]
+    assert run([*arguments, "--json"]) == 1
+    wrong, right = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (wrong["query"], wrong["outcome"], wrong["more"]) == ("q2", "different", [])
+    assert wrong["why"] == "1 rows are missing, 0 are too many"
+    assert "123" in wrong["missing"][0]
+    assert right == {"query": "q22", "outcome": "equal", "rows": 1840, "why": None, "missing": [], "more": []}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("batch_rows", [700, 5_000, None])
+def test_all_queries_for_seeds_and_batch_sizes(tmp_path: Path, seed: int, batch_rows: int | None) -> None:
+    asked = Verification(
+        events=NexmarkEvents(30_000, seed=seed, out_of_order=0.3),
+        directory=tmp_path,
+        batch_rows=batch_rows,
+        settings=SETTINGS,
+    )
+    check(list(asked.run(NAMES)))
