@@ -32,9 +32,9 @@ def check(verdicts: list[Verdict]) -> None:
 def test_all_queries_are_right_over_a_stop(tmp_path: Path) -> None:
     """All in one database over one topic, with rows out of order."""
     asked = Verification(
-        events=NexmarkEvents(6_000, seed=1, out_of_order=0.2),
+        events=NexmarkEvents(4_000, seed=1, out_of_order=0.2),
         directory=tmp_path,
-        batch_rows=2_000,
+        batch_rows=1_500,
         settings=SETTINGS,
     )
     check(list(asked.run(NAMES)))
