@@ -345,10 +345,18 @@ def test_refused(sql: str, word: str) -> None:
     assert raised.value.hint
 
 
-def test_views_feed_no_job_yet() -> None:
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE SINK x WITH (connector = 'console') AS SELECT symbol FROM flat;",
+        f"CREATE MATERIALIZED VIEW x AS SELECT COUNT(*) AS n FROM flat GROUP BY {TUMBLE};",
+    ],
+)
+def test_views_feed_views_and_no_other_job_yet(made: str) -> None:
+    flat = "CREATE MATERIALIZED VIEW flat AS SELECT symbol, ts FROM trades;"
+    assert job(f"{flat} CREATE MATERIALIZED VIEW x AS SELECT symbol FROM flat;").of_views
     with pytest.raises(NotYetError, match=r'materialized view "flat"'):
-        job("CREATE MATERIALIZED VIEW flat AS SELECT symbol FROM trades; CREATE MATERIALIZED VIEW x AS "
-            "SELECT symbol FROM flat;")  # fmt: skip
+        job(f"{flat} {made}")
 
 
 # fingerprints
