@@ -17,27 +17,23 @@ from penstock.interfaces.nexmark.verification import Verdict, Verification
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 SETTINGS = {"parallelism": 2, "driver_memory": "1g"}
-CLOCK = "q12"  # over processing time
+ROW_BY_ROW = ("q0", "q1", "q2", "q13", "q14", "q21", "q22")  # nothing is kept that a stop could lose
 
 
 def check(verdicts: list[Verdict]) -> None:
-    told = {verdict.query for verdict in verdicts if verdict.outcome == "not there yet"}
-    wrong = [verdict for verdict in verdicts if verdict.outcome != "equal" and verdict.query not in told]
+    wrong = [verdict for verdict in verdicts if verdict.outcome != "equal" or verdict.rows < 2]
     assert not wrong, "\n".join(f"{verdict}" for verdict in wrong)
-    assert told <= {CLOCK}
-    assert all(verdict.rows > 1 for verdict in verdicts if verdict.query not in told)
 
 
 @pytest.mark.slow
 def test_all_queries_are_right_over_a_stop(tmp_path: Path) -> None:
-    """All in one database over one topic, with rows out of order."""
+    """Out of order, in several batches; queries that keep nothing are not stopped here, for the sake of time."""
     asked = Verification(
-        events=NexmarkEvents(4_000, seed=1, out_of_order=0.2),
-        directory=tmp_path,
-        batch_rows=1_500,
-        settings=SETTINGS,
+        events=NexmarkEvents(3_000, seed=1, out_of_order=0.2), directory=tmp_path, batch_rows=1_000, settings=SETTINGS
     )
-    check(list(asked.run(NAMES)))
+    check(list(asked.run([name for name in NAMES if name not in ROW_BY_ROW])))
+    plain = replace(asked, directory=tmp_path / "plain", resume=False, at_once=3)
+    check(list(plain.run(ROW_BY_ROW)))
 
 
 @pytest.mark.slow

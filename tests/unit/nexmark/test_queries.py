@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.errors import NotYetError
 from penstock.interfaces.nexmark.events import NexmarkEvents
 from penstock.interfaces.nexmark.oracle import Oracle
 from penstock.interfaces.nexmark.queries import NAMES, nexmark_query
@@ -17,7 +16,6 @@ from penstock.plan.spark_text import spark_sql
 from tests.project import ROOT
 from tests.unit.nexmark.plans import APART, FUNCTION, planned, query_plan, spellings
 
-CLOCK = "q12"  # over processing time: planned as windows of the clock, or told by name
 # The queries that the view store answers, and the keys of their stages: by what it answers them for a batch.
 FINISHED: dict[str, tuple[tuple[str, ...], ...]] = {
     "q4": (("__key0",), ("category",)),
@@ -48,12 +46,7 @@ def test_benchmarks_holds_the_queries_of_the_package() -> None:
 def test_every_query_is_planned_and_has_its_keys(relations: str | None) -> None:
     """A view that takes one kind of events out of all of them is as good as a stream of its own."""
     for name in NAMES:
-        try:
-            job = job_of(name, relations)
-        except NotYetError:
-            if name != CLOCK:
-                raise
-            continue
+        job = job_of(name, relations)
         assert (job.kind == "finish") == (name in FINISHED), f"{name}: {job.how}"
         if job.finish is not None:
             assert tuple(stage.keys for stage in job.finish.stages) == FINISHED[name], f"{name}: {job.how}"

@@ -82,27 +82,40 @@ class _Run:
             db.register_dimension("side_input", side_input(), key="key")
             self._append(db, 0, half)
             for some in self._some():
-                self._first_half(db, some)
+                self._start(db, some)
+                if self._asked.resume:
+                    self._pause(db, some)
+                else:
+                    yield from self._drained(db, some, oracle)
+        if not self._asked.resume:
+            return
         with self._open() as db:
             self._append(db, half, count)
             for some in self._some():
-                going = [query for query in some if query.name not in self._ended]
-                for query in going:
+                for query in self._going(some):
                     self._tell(f"resuming {query.name}")
                     self._execute(db, query, f"RESUME JOB {query.name}")
-                for query in some:
-                    self._tell(f"draining {query.name}")
-                    yield self._ended.get(query.name) or self._verdict(db, query, oracle)
+                yield from self._drained(db, some, oracle)
 
-    def _first_half(self, db: Database, some: Sequence[NexmarkQuery]) -> None:
+    def _start(self, db: Database, some: Sequence[NexmarkQuery]) -> None:
         for query in some:
             self._tell(f"starting {query.name}")
             self._execute(db, query, query.writing_to(str(self._files(query))))
-        going = [query for query in some if query.name not in self._ended]
-        self._tell(f"{', '.join(query.name for query in going)}: reading the first half")
+
+    def _pause(self, db: Database, some: Sequence[NexmarkQuery]) -> None:
+        """Pause jobs when they have read the first half."""
+        self._tell(f"{', '.join(query.name for query in some)}: reading the first half")
         self._settle(db)
-        for query in going:
+        for query in self._going(some):
             self._execute(db, query, f"PAUSE JOB {query.name}")
+
+    def _drained(self, db: Database, some: Sequence[NexmarkQuery], oracle: Oracle) -> Iterator[Verdict]:
+        for query in some:
+            self._tell(f"draining {query.name}")
+            yield self._ended.get(query.name) or self._verdict(db, query, oracle)
+
+    def _going(self, some: Sequence[NexmarkQuery]) -> list[NexmarkQuery]:
+        return [query for query in some if query.name not in self._ended]
 
     def _execute(self, db: Database, query: NexmarkQuery, sql: str) -> None:
         """Run a statement for a query; where that fails, the query has its verdict."""
