@@ -88,11 +88,19 @@ def _forgotten(db: penstock.Database) -> None:
         "SELECT k, COUNT(*) AS n FROM sales GROUP BY k; "
         "CREATE MATERIALIZED VIEW active AS SELECT COUNT(*) AS keys FROM recent"
     )
-    until(lambda: len(list(db.subscribe("recent", since=0, timeout=0.1))) >= 26, 180)
-    assert (read(db, "recent"), read(db, "active")) == ([], [(0,)])
+    db.settle(180)
+    until(lambda: read(db, "recent") == [], 180)
+    assert read(db, "active") == [(0,)]
     changes = check_change_log(db, "recent", key=("k",))
-    assert sum(change.row["n"] for change in changes if change.op == "insert" and change.row is not None) == 50
-    assert len([change for change in changes if change.op == "delete"]) == 13
+    # On a slow machine a key may be forgotten between two batches that bring rows of it.
+    counted = sum(
+        change.row["n"] - (change.before["n"] if change.before is not None else 0)
+        for change in changes
+        if change.row is not None
+    )
+    assert counted == 50
+    inserts = [change for change in changes if change.op == "insert"]
+    assert len([change for change in changes if change.op == "delete"]) == len(inserts) >= 13
     db.append("sales", [{"k": 5, "v": 1}])
     since = changes[-1].seq
     until(lambda: len(list(db.subscribe("recent", since=since, timeout=0.1))) >= 2, 180)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.catalog.model import DimensionDefinition, ObjectKey, SourceDefinition
+from penstock.catalog.model import DimensionDefinition, MaterializedViewDefinition, ObjectKey, SourceDefinition
 from penstock.catalog.system import find_system
 from penstock.errors import PenstockError, RuntimeFailure
 from penstock.plan.spark_text import spark_sql
@@ -87,9 +87,13 @@ def spark_answer(engine: Engine, plan: LogicalPlan) -> Answer:
     views: dict[str, str] = {}
     try:
         # UNNEST in a FROM clause is a table without a name.
-        for name in dict.fromkeys(table.name for table in tree.find_all(exp.Table) if table.name):
+        names = list(dict.fromkeys(table.name for table in tree.find_all(exp.Table) if table.name))
+        kept = engine.home.views.read_views([name for name in names if _is_view(engine, name)])
+        for name in names:
             views[name] = f"__table_{len(views)}"
-            _frame(engine, spark, plan, name, as_of).createOrReplaceTempView(views[name])
+            _frame(engine, spark, plan, name, kept).createOrReplaceTempView(views[name])
+        for each in kept.values():
+            as_of |= each.as_of
         for table in list(tree.find_all(exp.Table)):
             if table.name in views:
                 alias = table.alias or table.name
@@ -104,18 +108,22 @@ def spark_answer(engine: Engine, plan: LogicalPlan) -> Answer:
     return Answer(found, as_of)
 
 
-def _frame(engine: Engine, spark: SparkSession, plan: LogicalPlan, name: str, as_of: AsOf) -> DataFrame:
+def _is_view(engine: Engine, name: str) -> bool:
+    return find_system(name) is None and isinstance(
+        engine.session.catalog[ObjectKey("relation", name)], MaterializedViewDefinition
+    )
+
+
+def _frame(engine: Engine, spark: SparkSession, plan: LogicalPlan, name: str, kept: Mapping[str, Answer]) -> DataFrame:
+    if name in kept:
+        return spark.createDataFrame(kept[name].table)
     if find_system(name) is not None:
         return spark.createDataFrame(engine.system_table(name))
     definition = engine.session.catalog[ObjectKey("relation", name)]
     if isinstance(definition, SourceDefinition):
         return bounded_frame(engine, spark, definition, _columns_read(plan, name))
-    if isinstance(definition, DimensionDefinition):
-        return _dimension_frame(engine, spark, definition)
-    quoted = name.replace('"', '""')
-    found = engine.home.views.read(f'SELECT * FROM "{quoted}"')
-    as_of.update(found.as_of)
-    return spark.createDataFrame(found.table)
+    assert isinstance(definition, DimensionDefinition)
+    return _dimension_frame(engine, spark, definition)
 
 
 def _columns_read(plan: LogicalPlan, name: str) -> tuple[str, ...] | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import ResolutionError
 from penstock.stores.arrow_values import python_dicts
-from penstock.stores.duckdb_types import from_duckdb
+from penstock.stores.duckdb_types import from_duckdb, quoted
 from penstock.stores.views.change_log import read_changes, read_snapshot
 from penstock.stores.views.database import fetched, one_row
 from penstock.stores.views.model import Answer, Snapshot, StoredChange
@@ -41,6 +41,11 @@ class StoreReading:
         """Run one SELECT over views and the Arrow tables given with it, in one snapshot."""
         with self._database.snapshot() as reader:
             return answer(reader, sql, relations, self._views)
+
+    def read_views(self, names: Sequence[str]) -> dict[str, Answer]:
+        """The rows of several views, all in one snapshot: of a chain they show one batch."""
+        with self._database.snapshot() as reader:
+            return {name: answer(reader, f"SELECT * FROM {quoted(name)}", {}, self._views) for name in names}
 
     def system_table(self, name: str) -> pa.Table | None:
         """A system table that is kept here, or None."""

@@ -156,3 +156,27 @@ def test_a_query_reaches_nothing_else(store: ViewStore, text: str) -> None:
         store.read(text)
     assert store.ledger("j") is not None
     assert store.commit(BatchCommit("j", 1, "h")).skipped is False
+
+
+def test_several_views_are_read_in_one_snapshot() -> None:
+    rows = [("a", 1.0, 1, 1, True), ("b", None, 5, 2, True)]
+    with ViewStore.open(None, threads=1) as store:
+        for name in ("one", "two"):
+            store.create_view(append_view(name))
+            store.commit(commit(name, 0, batch_table("append", rows)))
+
+        def names() -> Iterator[str]:
+            yield "one"
+            store.commit(commit("two", 1, batch_table("append", rows)))
+            yield "two"
+
+        class Names(list[str]):
+            def __iter__(self) -> Iterator[str]:
+                return names()
+
+        found = store.read_views(Names())
+        assert [(each.table.num_rows, name, each.as_of[name][0]) for name, each in found.items()] == [
+            (len(rows), "one", 0),
+            (len(rows), "two", 0),
+        ]
+        assert store.read_views(["two"])["two"].table.num_rows == 2 * len(rows)
