@@ -31,7 +31,7 @@ SEED: Final = int(os.environ.get("PENSTOCK_CHAOS_SEED", "4"))
 # The JVM lives for seconds: what it compiles well it never runs.
 _QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _MARK: Final = "PENSTOCK_CHAOS_RUN"
-_PATIENCE: Final = float(os.environ.get("PENSTOCK_CHAOS_PATIENCE", "180"))
+_PATIENCE: Final = float(os.environ.get("PENSTOCK_CHAOS_PATIENCE", "400"))
 
 
 class Start:

@@ -26,7 +26,7 @@ from tests.batch.orders_data import tables
 from tests.batch.orders_queries import QUERIES
 from tests.engine.answers import check_change_log, job, ms, until
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 ROWS = 4_000  # in each partition: enough that tasks read them, and not the driver
 SCRIPT = """
 CREATE STREAM s (k STRING, v BIGINT, ts TIMESTAMP, WATERMARK FOR ts) WITH (connector = 'topic', partitions = 2);

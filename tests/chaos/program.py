@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import penstock
 
-PATIENCE: Final = 150.0
+PATIENCE: Final = 300.0
 REFUSED: Final = 3
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
