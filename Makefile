@@ -29,7 +29,7 @@ FLINK      := $(VENV)-flink
 BENCH_ARGS ?=
 COMPILE    := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --upgrade
 
-.PHONY: help setup run test test-slow test-chaos test-kafka test-soak test-spark43 coverage java check bench bench-kafka bench-nexmark lock clean
+.PHONY: help setup run test test-slow test-oracle test-chaos test-kafka test-soak test-spark43 coverage java check bench bench-kafka bench-nexmark lock clean
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,8 +61,10 @@ test: $(READY) java ## the tests; sets up everything they need
 	@$(BIN)/python -m pytest -q -n auto -m "not ($(APART))" $(PYTEST_ARGS)
 	@$(BIN)/python -m pytest -q $(TWO_SESSIONS) $(SPARK_TESTS) -m "spark and not (slow or chaos or soak or kafka or bench)" $(PYTEST_ARGS)
 
-test-slow: $(READY) java ## more of the same: examples, the demo, many jobs at once, more random queries
+test-slow: $(READY) java ## more of the same: examples, the demo, many jobs at once
 	@$(BIN)/python -m pytest -q $(TWO_SESSIONS) $(SPARK_TESTS) -m "slow and not (chaos or soak or kafka or bench)" $(PYTEST_ARGS)
+
+test-oracle: $(READY) java ## more random queries beside DuckDB
 	@PENSTOCK_ORACLE_EXAMPLES=2 $(BIN)/python -m pytest -q $(TWO_SESSIONS) tests/engine/test_oracle.py tests/engine/test_dimension_oracle.py -m "not soak" $(PYTEST_ARGS)
 
 test-chaos: $(READY) java ## kills the engine at seeded moments and at every failpoint
