@@ -1,6 +1,6 @@
 """From produce to consume: how long a row takes through a job from topic to topic, in real-time mode and in batches.
 
-    python benchmarks/realtime.py [--rate 200] [--seconds 60] [--mode realtime microbatch]
+    python benchmarks/realtime.py [--rate 200] [--seconds 240] [--mode realtime microbatch]
 
 Starts a broker of its own. One partition; a producer sends rows at a fixed rate with the moment in them, the job
 filters and copies them, and a consumer looks at its clock when one arrives: all on this machine, so one clock. The rows
@@ -83,7 +83,7 @@ def main() -> None:
     """Measure each mode in turn."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rate", type=int, default=200)
-    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--seconds", type=int, default=240)
     parser.add_argument("--mode", nargs="*", default=["realtime", "microbatch"])
     asked = parser.parse_args()
     print(f"{asked.rate} rows/s for {asked.seconds} s, one partition; ms from produce to consume")

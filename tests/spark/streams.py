@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.spark.watermark_calls import QueryHandle, own_watermark
+from penstock.spark.watermark_calls import QueryHandle, delayed, own_watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,7 @@ class Stream:
         self._input = directory / "input"
         self._input.mkdir(exist_ok=True)
         rows = spark.readStream.schema("k STRING, ts TIMESTAMP, v BIGINT").json(str(self._input))
-        self._frame = build(own_watermark(rows, "ts", 0))
+        self._frame = build(own_watermark(rows, "ts").select("k", delayed("ts", 0), "v"))
         self._count = len(list(self._input.iterdir()))
         self.handle: QueryHandle
 

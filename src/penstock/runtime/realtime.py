@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 # Spark's own least, below which its batches would follow one another too closely.
 _SHORTEST: Final = timedelta(seconds=5)
-_USUAL: Final = timedelta(seconds=60)
+# Rows wait while a batch ends (half a second): at this length fewer than one in a hundred of them.
+_USUAL: Final = timedelta(minutes=2)
 _IN_PYTHON: Final = frozenset({"protobuf"})
 
 

@@ -2,7 +2,7 @@
 
 Every scan goes the same way, as a stream while the job runs and as a batch when an offset range is read again:
 
-    source -> decode bytes -> metadata and computed columns -> is the row good? -> observe -> good rows -> event time
+    source -> decode bytes -> metadata and computed columns -> is the row good? -> event time -> observe -> good rows
 
 What makes a row bad is one list of checks. While the stream runs they are a single condition and a count; only when
 that count is above zero is the range read again, to tell which rows were bad and why.
@@ -27,7 +27,7 @@ from penstock.plan.changed_rows import DELETED, PLACE
 from penstock.plan.computed import bind_computed
 from penstock.plan.spark_text import spark_sql
 from penstock.spark.format_outside import outside_for
-from penstock.spark.watermark_calls import own_watermark
+from penstock.spark.watermark_calls import delayed, own_watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -96,12 +96,14 @@ class CheckedScan:
 
         frame = self._declared(source_of(self._connector).stream(spark, self.request), self.scan.columns)
         clock = _Clock(f.current_timestamp(), f.current_date())
-        frame = self._observed(self._judged(frame, clock), clock)
-        frame = self._good(frame).select(*self._shown())
-        event_time = self.scan.event_time
-        if self.uses_event_time and event_time is not None:
-            frame = own_watermark(frame, event_time.column, event_time.delay_us // 1000)
-        return frame
+        frame = self._judged(frame, clock)
+        event_time = self.scan.event_time if self.uses_event_time else None
+        if event_time is None:
+            return self._good(self._observed(frame, clock)).select(*self._shown())
+        frame = self._observed(own_watermark(frame, event_time.column), clock)
+        marked = delayed(event_time.column, event_time.delay_us // 1000)
+        name = _quoted(event_time.column)
+        return self._good(frame).select(*[marked if shown == name else shown for shown in self._shown()])
 
     def good_again(self, spark: SparkSession, start: str | None, end: str, batch_time_ms: int) -> DataFrame:
         """The good rows of an offset range, each with where it came from: `__source`."""

@@ -1,9 +1,9 @@
 """The calls into Spark's JVM with which we own its watermark, all of them, in one place.
 
 Spark moves its watermark by the largest time seen over all partitions. Ours is the minimum over partitions and sources,
-so Spark's own is switched off (a delay of a hundred years) and set from outside: inside a batch's callback, or between
-batches under the lock that Spark takes while it plans. None of this is public API: `check_calls` looks at every session
-start whether the installed Spark still has it.
+so Spark's own is switched off (a delay longer than time itself) and set from outside: inside a batch's callback, or
+between batches under the lock that Spark takes while it plans. None of this is public API: `check_calls` looks at every
+session start whether the installed Spark still has it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from penstock.errors import RuntimeFailure
 from penstock.frozen import frozen
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-# Spark itself never moves time when its delay is longer than any time that can come in.
-_NEVER: Final = "36500 days"
+# Spark itself never moves time when its delay is as long as any time that can come in: 2^63 - 1 microseconds.
+_NEVER: Final = "106751991 days 4 hours 54.775807 seconds"
 EVENT_TIME_METADATA: Final = "spark.watermarkDelayMs"
 _EVERY_BATCH: Final = 1 << 60
 _SEPARATOR: Final = "\x1f"
@@ -61,23 +61,23 @@ class OperatorState:
     dropped: int
 
 
-def own_watermark(frame: DataFrame, column: str, delay_ms: int) -> DataFrame:
+def own_watermark(frame: DataFrame, column: str) -> DataFrame:
     """The frame with `column` marked as its event time, whose watermark only we move.
 
-    The declared delay goes into the column's metadata: operators that forget by it (duplicates within the watermark)
-    would else keep state for a hundred years.
+    The mark holds for every row, however far ahead its time lies. What comes next must not need a projection of its own
+    below it: rows are marked, then observed, then filtered, so that Spark generates code for two stages and not three.
+    """
+    return frame.withWatermark(column, _NEVER)
+
+
+def delayed(column: str, delay_ms: int) -> Column:
+    """A marked column with its declared delay in the metadata.
+
+    Operators that forget by it (duplicates within the watermark) would else keep state for ever.
     """
     from pyspark.sql import functions
 
-    marked = frame.withWatermark(column, _NEVER)
-    return marked.select(
-        *[
-            functions.col(_quoted(name)).alias(name, metadata={EVENT_TIME_METADATA: delay_ms})
-            if name == column
-            else functions.col(_quoted(name))
-            for name in marked.columns
-        ]
-    )
+    return functions.col(_quoted(column)).alias(column, metadata={EVENT_TIME_METADATA: delay_ms})
 
 
 class QueryHandle:
