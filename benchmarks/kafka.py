@@ -3,7 +3,8 @@
     make bench-kafka BENCH_ARGS="--rows 3000000 --rounds 3 --minutes 15"
     python -m benchmarks.kafka [--part view topic exact scaling] [--only filter] [--no-flink]
 
-Starts a broker of its own on the same cores. Each query runs from the topic into a view, and into another topic.
+Starts a broker of its own on the same cores. Each query runs from the topic into a view, and into another topic; the
+running sums are upserts there, each batch of ours and of PySpark the new rows of its keys.
 PySpark does the same work: the same session and so the same state backend, batches of as many rows, a checkpoint, and
 either Spark's sink for Kafka or a table of DuckDB that is written in a transaction a batch. Flink has RocksDB state and
 takes a checkpoint every five seconds; where ours goes into a view, its rows are thrown away, because it has no views:
@@ -35,7 +36,9 @@ from benchmarks.engine import QUERIES, SCHEMA
 from benchmarks.flink_sql import FlinkSql, flink_home
 from benchmarks.kafka_bids import (
     FLINK,
+    KEYED,
     by_hand,
+    count_keys,
     count_records,
     create_topics,
     delete_topic,
@@ -51,7 +54,6 @@ from penstock.spark.session import SparkSettings, cores, shared_session
 
 PARTITIONS: Final = 4
 PARTS: Final = ("view", "topic", "exact", "scaling")
-TO_TOPICS: Final = ("filter", "tumble", "hop")
 WARM_ROWS: Final = 50_000
 # Flink waits a second for rows of the same key to come together, as its own guide says for such queries.
 TOGETHER: Final = {
@@ -78,7 +80,7 @@ class Line:
             taken, self.out[who] = run()
             self.taken.setdefault(who, []).append(taken)
         counts = {found for found in self.out.values() if found is not None}
-        if self.name.startswith(("filter", "keyed sum")) and self.part in ("view", "topic") and len(counts) > 1:
+        if self.name.startswith(("filter", KEYED)) and self.part in ("view", "topic") and len(counts) > 1:
             raise SystemExit(f"{self.name}: not everybody finds the same number of rows: {self.out}")
         took = ", ".join(f"{who} {found[-1]:.1f} s" for who, found in self.taken.items())
         print(f"{self.part}, {self.name}: {took}", file=sys.stderr, flush=True)
@@ -92,8 +94,9 @@ class Line:
 class Systems:
     """Penstock, PySpark and Flink over one broker."""
 
-    def __init__(self, db: penstock.Database, address: str, flink: FlinkSql | None, home: Path) -> None:
+    def __init__(self, db: penstock.Database, address: str, flink: FlinkSql | None, home: Path, rows: int) -> None:
         self._db = db
+        self._rows = rows
         self._address = address
         self._flink = flink
         self._home = home
@@ -119,17 +122,18 @@ class Systems:
 
     def to_topic(self, name: str, *, exact: bool = False) -> tuple[float, int | None]:
         """Ours into a topic."""
-        options = ", delivery = 'exactly_once'" if exact else ""
+        options = "connector = 'kafka', format = 'json'"
+        if name == KEYED:
+            options = "connector = 'upsert-kafka', 'key.format' = 'json', 'value.format' = 'json'"
+        if exact:
+            options += ", delivery = 'exactly_once'"
         with self._out() as topic:
             begun = time.perf_counter()
-            self._db.execute(
-                f"CREATE SINK measured WITH (connector = 'kafka', topic = '{topic}', format = 'json'{options}) "
-                f"AS {QUERIES[name]}"
-            )
+            self._db.execute(f"CREATE SINK measured WITH (topic = '{topic}', {options}) AS {QUERIES[name]}")
             self._db.settle(timeout=3600)
             taken = time.perf_counter() - begun
             self._db.execute("DROP SINK measured")
-            return taken, None if exact else count_records(self._address, topic)
+            return taken, None if exact else self._found(name, topic)
 
     def hand_to_table(self, name: str, stream: str = "bids") -> tuple[float, int]:
         """PySpark into DuckDB."""
@@ -142,23 +146,31 @@ class Systems:
         """PySpark into a topic."""
         with self._out() as topic:
             taken = self._by_hand(name, "bids", topic, self._home)
-            return taken, count_records(self._address, topic)
+            return taken, self._found(name, topic)
 
     def flink_to_nothing(self, name: str, stream: str = "bids") -> tuple[float, None]:
         """Flink into its `blackhole`."""
         assert self._flink is not None
         tables = flink_tables(self._address, name, topic=stream, into=None)
-        settings = TOGETHER if name == "keyed sum" else None
+        settings = TOGETHER if name == KEYED else None
         return self._flink.run(tables, f"INSERT INTO found {FLINK[name]}", settings=settings), None
 
     def flink_to_topic(self, name: str, *, exact: bool = False) -> tuple[float, int | None]:
         """Flink into a topic; what is exactly once waits for the last checkpoint."""
         assert self._flink is not None
-        settings = {"execution.checkpointing.checkpoints-after-tasks-finish": "true"} if exact else None
+        settings = {"execution.checkpointing.checkpoints-after-tasks-finish": "true"} if exact else {}
+        if name == KEYED:
+            settings |= TOGETHER
         with self._out() as topic:
             tables = flink_tables(self._address, name, topic="bids", into=topic, exactly_once=exact)
             taken = self._flink.run(tables, f"INSERT INTO found {FLINK[name]}", settings=settings)
-            return taken, None if exact else count_records(self._address, topic)
+            return taken, None if exact else self._found(name, topic)
+
+    def _found(self, name: str, topic: str) -> int:
+        """How many rows a query has left in a topic."""
+        if name == KEYED:
+            return count_keys(self._address, topic, self._rows)
+        return count_records(self._address, topic)
 
     def _by_hand(self, name: str, stream: str, into: str | None, store: Path) -> float:
         if self._spark is None:
@@ -189,7 +201,7 @@ def lines_of(systems: Systems, asked: argparse.Namespace) -> list[Line]:
                 "Flink": lambda name=name: systems.flink_to_nothing(name),
             }
             found.append(Line("view", name, runs, asked.rows))
-        if name in TO_TOPICS and "topic" in asked.part:
+        if "topic" in asked.part:
             runs = {
                 "Penstock": lambda name=name: systems.to_topic(name),
                 "PySpark": lambda name=name: systems.hand_to_topic(name),
@@ -302,7 +314,7 @@ def main() -> None:
         fill(address, "warm", PARTITIONS, WARM_ROWS)
         flink = None if asked.no_flink or home is None else stack.enter_context(FlinkSql(home, place / "flink"))
         db = stack.enter_context(penstock.connect(place / "state", **{"kafka.bootstrap_servers": address}))
-        systems = Systems(db, address, flink, place)
+        systems = Systems(db, address, flink, place, asked.rows)
         for stream in ("warm", *map(_stream, widths)):
             systems.declare(stream)
         for name in ("filter", "tumble"):  # the first runs of a JVM pay for its start

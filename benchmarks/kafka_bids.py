@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import tempfile
 import time
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+KEYED: Final = "keyed sum"  # its rows change: into a topic it writes upserts
 MILLIS: Final = SCHEMA.replace("ts TIMESTAMP", "ts BIGINT")
 # The columns of what a query finds, for Flink, which wants them declared.
 RESULTS: Final = {
@@ -60,6 +62,34 @@ def count_records(address: str, topic: str, *, committed: bool = False) -> int:
 
     cluster = KafkaCluster(KafkaAccess(address, {}))
     return sum(cluster.ends(cluster.partitions([topic]), committed=committed).values())
+
+
+def count_keys(address: str, topic: str, rows: int) -> int:
+    """How many rows are left where a later record of a key takes the place of the earlier one.
+
+    Ends the benchmark where they do not make up for all the rows that were read.
+    """
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+    own = {"group.id": f"count-{topic}", "enable.partition.eof": True, "log_level": 0}
+    consumer = Consumer({"bootstrap.servers": address, **own})
+    try:
+        partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
+        latest: dict[bytes | None, bytes | None] = {}
+        open_ = len(partitions)
+        while open_:
+            for record in consumer.consume(10_000, 1.0):
+                if record.error() is not None:
+                    open_ -= 1
+                else:
+                    latest[record.key()] = record.value()
+    finally:
+        consumer.close()
+    found = sum(json.loads(value or b"{}")["n"] for value in latest.values())
+    if found != rows:
+        raise SystemExit(f"the keys in {topic} make up {found} rows, not {rows}")
+    return len(latest)
 
 
 def fill(address: str, topic: str, partitions: int, rows: int, auctions: int = 2_000) -> None:
@@ -112,7 +142,8 @@ def by_hand(
         if into is None:
             writer = writer.foreachBatch(_Table(store, name))
         else:
-            writer = result.selectExpr("to_json(struct(*)) AS value").writeStream.outputMode(mode)
+            key = ["CAST(auction AS STRING) AS key"] if name == KEYED else []
+            writer = result.selectExpr(*key, "to_json(struct(*)) AS value").writeStream.outputMode(mode)
             writer = writer.option("checkpointLocation", checkpoint).format("kafka")
             writer = writer.option("kafka.bootstrap.servers", address).option("topic", into)
         writer.trigger(availableNow=True).start().awaitTermination()
@@ -126,7 +157,7 @@ def _result(records: DataFrame, name: str) -> tuple[DataFrame, str]:
     bids = bids.withColumn("ts", f.timestamp_millis("ts")).withWatermark("ts", "4 seconds")
     if name == "filter":
         return bids.where("price > 9000").select("auction", "price"), "append"
-    if name == "keyed sum":
+    if name == KEYED:
         return bids.groupBy("auction").agg(f.count("*").alias("n"), f.sum("price").alias("total")), "update"
     window = f.window("ts", "10 seconds", "2 seconds" if name == "hop" else "10 seconds")
     made = [f.count("*").alias("n"), *([f.max("price").alias("top")] if name == "tumble" else [])]
@@ -141,7 +172,7 @@ class _Table:
 
     def __init__(self, store: Path, name: str) -> None:
         self._store = store
-        self._keyed = name == "keyed sum"
+        self._keyed = name == KEYED
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         import duckdb
@@ -189,10 +220,19 @@ def flink_tables(address: str, name: str, *, topic: str, into: str | None, exact
             "sink.transactional-id-prefix": into,
             "properties.transaction.timeout.ms": "600000",
         }
+    if into is not None and name == KEYED:
+        sink = {
+            "connector": "upsert-kafka",
+            "topic": into,
+            "properties.bootstrap.servers": address,
+            "key.format": "json",
+            "value.format": "json",
+        }
+    key = ", PRIMARY KEY (auction) NOT ENFORCED" if sink["connector"] == "upsert-kafka" else ""
     times = "event_at AS TO_TIMESTAMP_LTZ(ts, 3), WATERMARK FOR event_at AS event_at - INTERVAL '4' SECOND"
     return [
         f"CREATE TABLE bids ({MILLIS}, {times}) WITH ({_options(source)})",
-        f"CREATE TABLE found ({RESULTS[name]}) WITH ({_options(sink)})",
+        f"CREATE TABLE found ({RESULTS[name]}{key}) WITH ({_options(sink)})",
     ]
 
 

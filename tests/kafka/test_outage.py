@@ -12,6 +12,7 @@ import os
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -19,13 +20,13 @@ from typing import Final
 import pytest
 
 import penstock
-from penstock.failpoints import enabled
+from penstock.failpoints import _armed, enabled
 from penstock.runtime.kafka_broker import KafkaBroker, free_port
 from tests.kafka.conftest import Cluster
 from tests.kafka.load import NOTHING, SEED, Load, wrong
 from tests.kafka.proxy import TROUBLES, BehindProxy, Proxy
 
-pytestmark = [pytest.mark.kafka, pytest.mark.chaos, pytest.mark.soak, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.kafka, pytest.mark.chaos, pytest.mark.timeout(1_800)]
 
 JOBS: Final = {"seen", "exact", "plain"}
 
@@ -40,6 +41,13 @@ def wait_for_states(db: penstock.Database, jobs: set[str], wanted: set[str], sec
         found = db.sql("SELECT name, state, error FROM penstock.jobs").rows()
         assert time.monotonic() < end, f"jobs are {found}"
         time.sleep(0.1)
+
+
+def wait_until(holds: Callable[[], bool], otherwise: str, seconds: float = 300.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, otherwise
+        time.sleep(0.02)
 
 
 def create_jobs(db: penstock.Database, cluster: Cluster) -> tuple[str, str, str]:
@@ -82,7 +90,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
     found += [record.getMessage() for record in caplog.records if record.name.startswith("penstock")]
 
 
-@pytest.mark.parametrize(("down_s", "still_s", "rate"), [(3, 5, 50), (10, 30, 500)])
+@pytest.mark.parametrize(("down_s", "still_s", "rate"), [(1, 2, 50), pytest.param(10, 30, 500, marks=pytest.mark.soak)])
 def test_a_broker_that_is_killed_and_one_that_stands_still(
     opened: Callable[..., penstock.Database],
     tmp_path: Path,
@@ -107,7 +115,7 @@ def test_a_broker_that_is_killed_and_one_that_stands_still(
             with warnings(caplog) as told:
                 with enabled("sink.before_write", "sleep(5000)@1"):
                     load.wait_for(rate)
-                    time.sleep(1)
+                    wait_until(lambda: _armed["sink.before_write"].hits > 0, "no batch has rows to write")
                     os.kill(state.pid, signal.SIGKILL)
                     wait_for_states(db, {"seen", "exact"}, {"restarting", "starting"})
                 # Views answer all the while, and nobody has to guess the lag.
@@ -121,8 +129,9 @@ def test_a_broker_that_is_killed_and_one_that_stands_still(
                 wait_for_states(db, JOBS, {"running"})
             # One warning for the outage of each job, not one for each try or each question. Spark's own sink may wait
             # for the broker without a word.
-            jobs_told = sorted(line.split(":")[0] for line in told)
-            assert jobs_told in (["job exact", "job seen"], ["job exact", "job plain", "job seen"]), told
+            jobs_told = Counter(line.split(":")[0] for line in told)
+            assert {"job exact", "job seen"} <= set(jobs_told) <= {"job exact", "job plain", "job seen"}, told
+            assert set(jobs_told.values()) == {1}, told
 
             # Stopped in the middle of whatever it does, and then it goes on.
             assert state.pid is not None
@@ -134,15 +143,16 @@ def test_a_broker_that_is_killed_and_one_that_stands_still(
             sent = load.stop()
         check_all(db, cluster, sent, exact, plain)
 
-        # Closing does not wait for a broker that is gone: Spark alone would take half a minute for each job.
+        # Closing does not wait for a broker that is gone for longer than the clients do, whatever the number of jobs.
         os.kill(state.pid, signal.SIGKILL)
         begun = time.monotonic()
         db.close()
-        assert time.monotonic() - begun < 60
+        assert time.monotonic() - begun < 150
     finally:
         broker.stop(delete=True)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("rounds", "seconds"), [(1, 4.0), (10, 30.0)])
 def test_a_bad_network(opened: Callable[..., penstock.Database], tmp_path: Path, rounds: int, seconds: float) -> None:
     """Cut off, two seconds late, ten kilobytes a second, silent with its connections open, resets at random."""

@@ -54,6 +54,7 @@ def test_records_whose_schema_comes_later(cluster: Cluster, opened: Callable[...
               GROUP BY window_start;
             CREATE SINK once (id BIGINT) WITH (connector = 'kafka', topic = '{out}', delivery = 'exactly_once');
             INSERT INTO once SELECT id FROM orders;
+            CREATE SINK often WITH (connector = 'kafka', topic = '{out}-2', partitions = 1) AS SELECT id FROM orders;
         """)
         db.settle(180)
         dead = "SELECT partition, offset FROM penstock.dead_letters WHERE job = '{}' ORDER BY offset"
@@ -80,6 +81,10 @@ def test_records_whose_schema_comes_later(cluster: Cluster, opened: Callable[...
         assert db.sql("SELECT restarts FROM penstock.jobs WHERE name = 'insert_once'").rows() == [(1,)]
         assert db.sql("SELECT k, n, total FROM counted ORDER BY k").rows() == [("k", 5, 10), ("late", 3, 303)]
         assert sorted(json.loads(value)["id"] for value in cluster.values(out)) == [0, 1, 2, 3, 4, 100, 101, 102]
+        # What Spark's own sink has written is counted on its way, and what was read again with it.
+        assert sorted(json.loads(value)["id"] for value in cluster.values(f"{out}-2")) == [0, 1, 2, 3, 4, 100, 101, 102]
+        counted = "SELECT value FROM penstock.metrics WHERE job = 'often' AND name = 'output_rows'"
+        assert db.sql(counted).rows() == [(8.0,)]
         for job in ("seen", "counted", "insert_once"):
             assert db.sql(dead.format(job)).rows() == [(1, 3)], job
         # Windows have passed such rows by.

@@ -41,6 +41,7 @@ class FileSink:
 
     takes_frame = False
     exactly_once = True
+    tells_rows = True
 
     def prepare(self, definition: SinkDefinition, state_path: Path, topics: TopicStore) -> None:
         """Nothing is made before there are rows; what this version cannot write is refused."""

@@ -46,7 +46,11 @@ _TYPES: Final = {
 }
 _EARLIEST: Final = -2  # as Spark writes it
 # A broker that does not answer is told of after this time, and not after Spark's minutes.
-_WAITS: Final = {"kafka.request.timeout.ms": "20000", "kafka.default.api.timeout.ms": "30000"}
+_WAITS: Final = {
+    "kafka.request.timeout.ms": "20000",
+    "kafka.default.api.timeout.ms": "30000",
+    "kafkaConsumer.pollTimeoutMs": "60000",
+}
 # How long what is known of the partitions of a topic holds good between batches.
 _FRESH_S: Final = 1.0
 # How long the start of a job waits for a record to guess from what the others look like.

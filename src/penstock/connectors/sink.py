@@ -103,9 +103,12 @@ class HeldSink(Protocol):
 
 @frozen
 class Staged:
-    """Rows of a batch that are written and not visible yet; no `parts`: nothing is left to do for them."""
+    """Rows of a batch that are written and not visible yet; no `parts`: nothing is left to do for them.
 
-    rows: int
+    rows: how many; None where the sink does not know.
+    """
+
+    rows: int | None
     parts: tuple[Any, ...] = ()
 
 
@@ -116,6 +119,10 @@ class FrameSink(Protocol):
     `stage` is the action on a batch's frame, and `publish` is called with what it returned before the batch is in the
     ledger. Both can happen again for the same batch.
     """
+
+    @property
+    def tells_rows(self) -> bool:
+        """Whether `stage` knows how many rows it has written; else Spark counts them on their way to it."""
 
     def stages(self, definition: SinkDefinition) -> bool:
         """Whether rows of this relation go this way; else `write` gets them."""

@@ -27,6 +27,7 @@ from penstock.runtime.nudges import nudge
 from penstock.runtime.processing_time import stamped
 from penstock.runtime.rereads import LateRows, OffsetRange
 from penstock.spark.offset_log import BatchOffsets, read_offsets
+from penstock.spark.output_count import counted
 from penstock.stores.views import BatchCommit, PartitionOffset
 
 if TYPE_CHECKING:
@@ -178,21 +179,25 @@ class BatchCallback:
         input_rows = sum(sum(each.values()) for each in counts)
         asked = self.retry
         mended: tuple[tuple[str, int, int], ...] = ()
+        joined = 0
         places = self._retried(batch_id)
         if places and before is not None and before.sources[0] is not None:
             found = self._rereads.mended(places, before.sources[0], logged.timestamp_ms)
-            frame, mended = found.joined(frame), found.places
+            frame, mended, joined = found.joined(frame), found.places, found.count
         rows = self._target.take(frame, input_rows + len(mended), batch_id)
         if self._spec.plan.processing is not None and rows is not None:
             rows = stamped(rows, self._spec.plan.processing, logged.clock_ms * 1000)
         hit("batch.after_action")
-        observed = self._seen(input_rows)
+        seen = self._seen(input_rows)
+        observed = [seen.get(scan.observation, {}) for scan in self._scans]
         self._observe(counts, observed, logged)
         if self._spec.bounded and self._all_read(self._all_positions(logged)):
             self._tracker.drain(self._spec.plan.spread_us, whole_us=WATERMARK_US)
         dead = self._dead_letters(ranges, observed, logged)
         late, partly = self._late_rows(ranges, observed, logged, before, rows)
         written = self._target.write(rows, batch_id, logged.watermark_ms * 1000)
+        if self._target.counted:
+            written = counted(seen) + joined
         counters = {"input_rows": float(input_rows)}
         if lost := self._lost(ranges):
             counters["lost_offsets"] = float(lost)
@@ -256,15 +261,14 @@ class BatchCallback:
 
     # event time
 
-    def _seen(self, input_rows: int) -> list[Mapping[str, object]]:
-        """What Spark observed of each scan; a batch that only closes windows has not been run at all."""
+    def _seen(self, input_rows: int) -> Mapping[str, Mapping[str, object]]:
+        """What Spark observed, by observation; a batch that only closes windows has not been run at all."""
         if input_rows == 0 and self._spec.plan.rests:
-            return [{} for _ in self._scans]
-        if not any(scan.checked or scan.tracked for scan in self._scans):
-            return [{} for _ in self._scans]
+            return {}
+        if not self._target.counted and not any(scan.checked or scan.tracked for scan in self._scans):
+            return {}
         assert self._handle is not None
-        found = self._handle.observed()
-        return [found.get(scan.observation, {}) for scan in self._scans]
+        return self._handle.observed()
 
     def _row_counts(self, scan: CheckedScan, span: OffsetRange) -> dict[int, int]:
         """How many rows of each partition the batch reads."""

@@ -110,6 +110,8 @@ class Engine:
             self._refresher.close()
             self._supervisor.close()
             for job in self.all_jobs():
+                job.begin_no_batch()  # so that batches under way, which are waited for, end side by side
+            for job in self.all_jobs():
                 job.close()
             self.home.close()
             forget_secrets(self.home.path)

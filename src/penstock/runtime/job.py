@@ -284,6 +284,11 @@ class Job:
             return {}
         return self._run.latest()
 
+    def begin_no_batch(self) -> None:
+        """The engine is about to close: a batch that is under way is the last one."""
+        if self._run is not None:
+            self._run.callback.closing.set()
+
     def close(self) -> None:
         """The engine closes: the query ends, the state that is kept stays what it is."""
         with self.control, contextlib.suppress(Exception):

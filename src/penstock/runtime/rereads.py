@@ -46,6 +46,11 @@ class MendedRows:
     places: tuple[tuple[str, int, int], ...]
     rows: pa.Table | None
 
+    @property
+    def count(self) -> int:
+        """How many rows follow from them."""
+        return 0 if self.rows is None else int(self.rows.num_rows)
+
     def joined(self, frame: DataFrame) -> DataFrame:
         """The frame of a batch, and these rows behind it."""
         if self.rows is None:

@@ -16,6 +16,7 @@ from penstock.runtime.failures import as_failure
 from penstock.runtime.nudges import nudge
 from penstock.runtime.rereads import Rereads
 from penstock.spark.core_frame import core_frame
+from penstock.spark.output_count import counting
 from penstock.spark.watermark_calls import QueryHandle
 from penstock.stores.arrow_types import arrow_type
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from penstock.stores.views import ViewStore
     from penstock.types import SqlType
 
-_STOP_SECONDS: Final = 120.0
 _LEAVE_SECONDS: Final = 2.0
 
 
@@ -104,7 +104,8 @@ class Run:
     def _started(self) -> StreamingQuery:
         frame = core_frame(self._spark, self.spec.plan, self._dimensions)
         return (
-            frame.writeStream.outputMode("update" if self.spec.plan.kind == "update" else "append")
+            (counting(frame) if self._target.counted else frame)
+            .writeStream.outputMode("update" if self.spec.plan.kind == "update" else "append")
             .foreachBatch(self.callback)
             .option("checkpointLocation", f"file://{self._checkpoint.absolute()}")  # Hadoop encodes by itself
             .queryName(self.spec.name)

@@ -35,6 +35,7 @@ class Target(Protocol):
 
     view: str | None
     keeps_rows: bool  # the rows of a batch come into the view with its commit
+    counted: bool  # Spark counts the rows as they pass, because `write` cannot tell how many there were
 
     def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None: ...
 
@@ -52,6 +53,7 @@ class ViewTarget:
     """
 
     keeps_rows: bool = True
+    counted: bool = False
 
     def __init__(self, view: str, plan: JobPlan, types: Mapping[str, SqlType]) -> None:
         self.view: str | None = view
@@ -134,6 +136,7 @@ class SinkTarget:
         self._fit = fit
         self._fit_frame = fit_frame
         self._stages = isinstance(sink, FrameSink) and sink.stages(context.definition)
+        self.counted = self._stages and isinstance(sink, FrameSink) and not sink.tells_rows
         self._staged: Staged | None = None
 
     def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None:

@@ -14,6 +14,7 @@ from penstock.connectors.kafka_access import access_of
 from penstock.connectors.kafka_notes import KafkaNotes, load_notes, save_notes
 from penstock.connectors.kafka_offsets import folded_offset, read_kafka_offset
 from penstock.connectors.kafka_records import check_record_options, records
+from penstock.connectors.kafka_sink import task_options
 from penstock.connectors.metadata_columns import hidden_columns
 from penstock.connectors.registry import sink_of, source_of
 from penstock.connectors.secret_values import forget_secrets, use_secrets
@@ -253,3 +254,14 @@ def test_the_partition_of_records_that_we_write(partitioner: str, expected: list
     made = list(records(pa.table({"a": pa.array(range(5), pa.int32())}), context, 3))
     assert [record.get("partition") for record in made] == expected
     assert [record["value"] for record in made] == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("given", "wait"),
+    [("", "60000"), (", 'kafka.delivery.timeout.ms' = '90000'", "90000"), (", 'kafka.linger.ms' = '70000'", None)],
+)
+def test_how_long_tasks_wait_for_a_broker_that_is_gone(given: str, wait: str | None, tmp_path: Path) -> None:
+    definition = declared_sink(f"CREATE SINK k (id INT) WITH (connector = 'kafka', topic = 't'{given})")
+    options = task_options(access_of(definition, tmp_path))
+    assert options.get("kafka.delivery.timeout.ms") == wait
+    assert options["kafka.bootstrap.servers"] == "127.0.0.1:9092"

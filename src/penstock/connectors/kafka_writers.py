@@ -1,0 +1,172 @@
+"""What writes the records of a job from our own process: plainly, or one transaction a batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.connectors.kafka import topic_names
+from penstock.connectors.kafka_access import access_of
+from penstock.connectors.kafka_records import records
+from penstock.connectors.option_values import text
+from penstock.errors import RuntimeFailure
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.catalog.model import SinkDefinition
+    from penstock.connectors.sink import SinkContext
+
+_ANSWER_S: Final = 30.0
+# As many records as a producer may hold before it is asked whether some have arrived.
+_POLL_EVERY: Final = 10_000
+
+
+class PlainWriter:
+    """A producer that is told what did not arrive, and nothing of the rest; after an error it is of no use any more."""
+
+    def __init__(self, context: SinkContext) -> None:
+        from confluent_kafka import Producer
+
+        more = {"enable.idempotence": True, "delivery.report.only.error": True}
+        self._producer: Any = Producer(_producer_options(context, more))
+
+    def write(self, rows: pa.Table, context: SinkContext, width: int = 0) -> None:
+        """Write rows and wait until the brokers have them."""
+        from confluent_kafka import KafkaException
+
+        failed: list[str] = []
+
+        def told(error: Any, _: Any) -> None:
+            if error is not None and not failed:
+                failed.append(str(error.str()))
+
+        try:
+            _produce(self._producer, records(rows, context, width), context, on_delivery=told)
+            left = self._producer.flush(_ANSWER_S)
+        except KafkaException as error:
+            raise _unavailable(context, str(error.args[0].str())) from error
+        if failed or left:
+            raise _unavailable(context, failed[0] if failed else "it did not take all records in time")
+
+    def close(self) -> None:
+        """Let go of the connections, and of what is still on its way after an error."""
+        self._producer.purge()
+        # Its own `close` would wait for a broker that may be gone; without a reference it ends at once.
+        self._producer = None
+
+
+class Transactions:
+    """The transactional producer of a job, and the ledger that it keeps inside its transactions."""
+
+    def __init__(self, context: SinkContext) -> None:
+        from confluent_kafka import Consumer, KafkaException, Producer
+
+        prefix = text(context.definition.options.values, "transactional_id_prefix") or "penstock"
+        self._id = f"{prefix}-{context.producer}"
+        self._ledger: int | None = None  # what it says; it is asked once, because nobody but us writes it from then on
+        self._topic = topic_of(context.definition)
+        self._producer: Any = Producer(
+            _producer_options(context, {"transactional.id": self._id, "transaction.timeout.ms": 60_000})
+        )
+        access = access_of(context.definition, context.state_path)
+        own = {"group.id": f"{self._id}-ledger", "enable.auto.commit": False}
+        self._consumer = Consumer({**access.librdkafka(), **own})
+        try:
+            # Whoever wrote under this id before is shut out from here on, and what they left open is taken back.
+            self._producer.init_transactions(_ANSWER_S)
+        except KafkaException as error:
+            self.close()
+            raise _unavailable(context, str(error.args[0].str())) from error
+
+    def write(self, rows: pa.Table, context: SinkContext, batch_id: int, width: int) -> None:
+        """One batch in one transaction, unless it is there already."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            if self._written(batch_id):
+                return
+            self._producer.begin_transaction()
+            # What is not delivered breaks the transaction: nobody has to be told of each record.
+            _produce(self._producer, records(rows, context, width), context)
+            told = TopicPartition(self._topic, 0, batch_id + 1, str(batch_id))
+            self._producer.send_offsets_to_transaction([told], self._consumer.consumer_group_metadata(), _ANSWER_S)
+            self._producer.commit_transaction(_ANSWER_S)
+            self._ledger = batch_id + 1
+        except KafkaException as error:
+            told_error: Any = error.args[0]
+            if told_error.fatal() or told_error.name() in ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"):
+                raise RuntimeFailure(
+                    "SINK_REFUSED",
+                    f"another writer has taken over {self._id} at topic {self._topic}",
+                    hint="one process at a time writes for a job; RESUME JOB takes it back",
+                ) from error
+            raise _unavailable(context, str(told_error.str())) from error
+
+    def _written(self, batch_id: int) -> bool:
+        """Whether the ledger has a batch. Only the last one can be asked for again."""
+        if self._ledger is None:
+            self._ledger = self._asked()
+        return self._ledger >= batch_id + 1
+
+    def _asked(self) -> int:
+        """What the ledger says; below 1 where it has no batch."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        end = time.monotonic() + _ANSWER_S
+        while True:
+            try:
+                (found,) = self._consumer.committed([TopicPartition(self._topic, 0)], timeout=_ANSWER_S)
+                return int(found.offset)
+            except KafkaException as error:
+                # The first question of a group finds nobody in charge of it yet.
+                if not error.args[0].retriable() and "coordinator" not in str(error).lower():
+                    raise
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.2)
+
+    def close(self) -> None:
+        """Let go of the connections; an open transaction is taken back by the next start, or by its timeout."""
+        self._producer.purge()
+        # Its own `close` would wait for a broker that may be gone; without a reference it ends at once.
+        self._producer = None
+        self._consumer.close()
+
+
+def _produce(producer: Any, made: Iterable[Mapping[str, Any]], context: SinkContext, **more: Any) -> None:
+    topic = topic_of(context.definition)
+    for number, record in enumerate(made):
+        while True:
+            try:
+                producer.produce(topic, **record, **more)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        if number % _POLL_EVERY == 0:
+            producer.poll(0)
+
+
+def _producer_options(context: SinkContext, more: Mapping[str, object]) -> dict[str, Any]:
+    given = access_of(context.definition, context.state_path)
+    tuned = {
+        key: given.properties[key]
+        for key in ("linger.ms", "batch.size", "compression.type", "acks", "delivery.timeout.ms")
+        if key in given.properties
+    }
+    # Java's way to choose a partition by key, so that both ways to write agree.
+    return {"partitioner": "murmur2_random", "linger.ms": 5, **tuned, **given.librdkafka(), **more}
+
+
+def topic_of(definition: SinkDefinition) -> str:
+    """The topic that a sink writes to."""
+    return topic_names(definition)[0]
+
+
+def _unavailable(context: SinkContext, reason: str) -> RuntimeFailure:
+    return RuntimeFailure(
+        "SINK_UNAVAILABLE",
+        f"topic {topic_of(context.definition)} of sink {context.definition.name} cannot be written: {reason}",
+        hint="the job tries again by itself; look at the broker and at bootstrap_servers",
+    )
