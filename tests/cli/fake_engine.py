@@ -32,6 +32,8 @@ from penstock.stores.arrow_values import python_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.options import ChangeForm
+
 TYPES = {"STRING": "VARCHAR", "TIMESTAMP": "TIMESTAMPTZ", "BINARY": "BLOB"}
 
 
@@ -143,12 +145,19 @@ class FakeEngine:
         finally:
             self.log.append("stream ended")
 
-    def subscribe(self, name: str, since: int | None = None, timeout: float | None = None) -> Iterator[Change]:
+    def subscribe(
+        self,
+        name: str,
+        since: int | None = None,
+        timeout: float | None = None,
+        *,
+        changes: ChangeForm | None = None,
+    ) -> Iterator[Change]:
         rows = self._view(self.running[name]).to_pylist()
         for seq, row in enumerate(rows, start=1):
             if since is None or seq > since:
                 self.touched = time.monotonic()
-                yield Change(seq, "insert", None, row, self.running[name].batch)
+                yield Change(seq, "upsert" if changes == "upsert" else "insert", None, row, self.running[name].batch)
 
     def jobs(self) -> Sequence[Job]:
         if self.live:

@@ -157,6 +157,12 @@ def test_a_subscription_prints_the_changes_there_are(shell: Shell) -> None:
     assert change["row"] == {"symbol": "ACME", "n": 1}
 
 
+def test_a_subscription_prints_the_form_that_is_asked_for(shell: Shell) -> None:
+    asked = "SUBSCRIBE TO totals WITH (changes = 'upsert');"
+    assert shell(*ONCE, script=STREAM + TOTALS + INSERT + asked) == 0
+    assert shell.rows == [{"seq": 1, "_op": "upsert", "symbol": "ACME", "n": 1}]
+
+
 def test_a_system_table_waits_for_the_input_and_stops_nothing(shell: Shell) -> None:
     assert shell(*ONCE, script=STREAM + TOTALS + INSERT + "SELECT count(*) AS n FROM penstock.late_rows;") == 0
     assert shell.rows == [{"n": 0}]

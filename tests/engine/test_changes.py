@@ -25,6 +25,26 @@ def put(db: penstock.Database, *rows: tuple[str, int, float]) -> None:
     db.settle()
 
 
+def _forms(db: penstock.Database) -> None:
+    """The changes up to here in the other forms, and what cannot be asked for (G16)."""
+    assert [(c.seq, c.op, c.row) for c in db.subscribe("totals", since=1, timeout=0.1, changes="upsert")] == [
+        (2, "upsert", {"k": "b", "total": 2}), (3, "upsert", {"k": "a", "total": 11}),
+    ]  # fmt: skip
+    assert [(c.op, c.before or c.row) for c in db.subscribe("totals", since=2, timeout=0.1, changes="retract")] == [
+        ("delete", {"k": "a", "total": 1}), ("insert", {"k": "a", "total": 11}),
+    ]  # fmt: skip
+    assert [c.row for c in db.subscribe("totals", since=2, timeout=0.1, changes="debezium")] == [
+        {"before": {"k": "a", "total": 1}, "after": {"k": "a", "total": 11}, "op": "u"}
+    ]
+    whole = [(c.op, c.row) for c in db.subscribe("totals", timeout=0.1, changes="upsert")]
+    assert whole == [("upsert", {"k": "a", "total": 11}), ("upsert", {"k": "b", "total": 2})]
+    with pytest.raises(PenstockError) as refused:
+        db.subscribe("totals", changes="append")
+    assert refused.value.condition == "SINK_CANNOT_UPDATE"
+    with pytest.raises(PenstockError, match="cannot be told as"):
+        db.subscribe("totals", changes="log")  # type: ignore[arg-type]
+
+
 def test_subscribe(db: penstock.Database) -> None:
     """From the whole view or from a number on, each change once and in order; expired numbers are an error, not silence."""
     db.execute(SCRIPT)
@@ -39,6 +59,7 @@ def test_subscribe(db: penstock.Database) -> None:
     assert every[2].batch_id == job(db, "totals").batch_id
     assert [change.seq for change in db.subscribe("totals", since=2, timeout=0.1)] == [3]
     assert list(db.subscribe("totals", since=3, timeout=0.1)) == []
+    _forms(db)
     for since, told in ((4, "has no change 4 yet: its newest is 3"), (-1, "zero or more"), ("x", "zero or more")):
         with pytest.raises(PenstockError, match=told) as refused:
             db.subscribe("totals", since=since)  # type: ignore[arg-type]

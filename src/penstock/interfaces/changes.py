@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from penstock.errors import InvalidArgument
 from penstock.frozen import frozen
+from penstock.options import CHANGE_FORMS
 from penstock.runtime.states import JobState
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-Op = Literal["insert", "update", "delete"]
+    from penstock.options import ChangeForm
+
+Op = Literal["insert", "update", "delete", "upsert"]
 _LONGEST: Final = 200
 
 
@@ -23,6 +26,10 @@ class Change:
 
     `seq` counts the changes of the view from 1; `subscribe(name, since=seq)` goes on behind it. An insert has no
     `before`, a delete no `row`; an update has both, with the same key. `watermark` is the view's after the batch.
+
+    In other forms: of rows that replace each other, `upsert` is the newest row of a key, and a `delete` has nothing but
+    the key before it. Of rows that come and go, an update is a delete and an insert with one `seq`. Of Debezium's
+    envelopes, `row` is the envelope.
     """
 
     seq: int
@@ -52,6 +59,20 @@ def checked_since(view: str, since: object, newest: int) -> int:
             hint="where the view was made anew or put back to a checkpoint, begin with the whole view: leave since out",
         )
     return number
+
+
+def checked_form(form: object) -> ChangeForm | None:
+    """The form of changes that is asked for; InvalidArgument where there is no such form."""
+    if form is None:
+        return None
+    found = next((known for known in CHANGE_FORMS if known == form), None)
+    if found is None:
+        raise InvalidArgument(
+            "INVALID_ARGUMENT",
+            f"changes cannot be told as {form!r}"[:_LONGEST],
+            hint=f"choose one of {', '.join(CHANGE_FORMS)}, or leave it out",
+        )
+    return found
 
 
 @frozen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,14 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from penstock.errors import InternalError, InvalidArgument, PenstockError, ResolutionError, UnsupportedError
 from penstock.interfaces.argument_types import check_type, checks_arguments
 from penstock.interfaces.catalog_answers import catalog_answer, columns_table, explain, options_table
-from penstock.interfaces.changes import Change, Job, checked_since
+from penstock.interfaces.changes import Change, Job, checked_form, checked_since
 from penstock.interfaces.installation import require
 from penstock.interfaces.job_answers import jobs_table, physical_table, watermark_table
 from penstock.interfaces.live_batches import batch_rows, live_batches
 from penstock.interfaces.result import Result
+from penstock.interfaces.subscription import follow_changes
 from penstock.interfaces.tailing import tail
 from penstock.options import resolve_setting, setting_notice
 from penstock.plan.script import StatementReport, read_script, report_statement
+from penstock.plan.subscriptions import subscription_key
 from penstock.runtime.checkpoints import CheckpointCoordinator
 from penstock.runtime.dimension_report import explain_dimensions
 from penstock.runtime.engine import Engine
@@ -36,12 +37,12 @@ from penstock.runtime.statements import run_statement
 from penstock.runtime.system_rows import job_row
 from penstock.secrets import Secret
 from penstock.sql import statements as s
-from penstock.stores.arrow_values import python_dicts
 from penstock.stores.views import Answer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.options import ChangeForm
     from penstock.plan.logical import LogicalPlan
     from penstock.stores.topics import Appended
 
@@ -260,40 +261,25 @@ class Database:
         self._engine.check_open()
         return append_rows(self._engine, stream, data, partition=partition, key=key)
 
-    def subscribe(self, name: str, since: int | None = None, timeout: float | None = None) -> Iterator[Change]:
+    def subscribe(
+        self,
+        name: str,
+        since: int | None = None,
+        timeout: float | None = None,
+        *,
+        changes: ChangeForm | None = None,
+    ) -> Iterator[Change]:
         """The changes of a view: all its rows as inserts, then changes as they come; or those after `since`.
 
-        Ends after `timeout` seconds without a change. CHANGELOG_EXPIRED where `since` is no longer kept.
+        Ends after `timeout` seconds without a change. CHANGELOG_EXPIRED where `since` is no longer kept. `changes` asks
+        for another form: 'append', 'upsert', 'retract' or 'debezium'.
         """
         self._engine.check_open()
-        view = self._engine.view_name(name)
+        definition = self._engine.view_definition(name)
+        view, key = definition.name.text, subscription_key(definition, checked_form(changes))
         if since is not None:
             since = checked_since(view, since, self._engine.home.views.last_seq(view))
-        return self._changes(view, since, timeout)
-
-    def _changes(self, view: str, since: int | None, timeout: float | None) -> Iterator[Change]:
-        store = self._engine.home.views
-        if since is None:
-            snapshot = store.snapshot(view)
-            since = snapshot.seq
-            for row in python_dicts(snapshot.table):
-                yield Change(snapshot.seq, "insert", None, row, snapshot.batch_id or 0, _time(snapshot.watermark_us))
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            found = store.changes(view, since, limit=1_000)
-            for change in found:
-                since = change.seq
-                yield Change(
-                    change.seq, change.op, change.before, change.row, change.batch_id or 0, _time(change.watermark_us)
-                )
-            if found:
-                deadline = None if timeout is None else time.monotonic() + timeout
-                continue
-            left = None if deadline is None else deadline - time.monotonic()
-            if (left is not None and left <= 0) or self._engine.closed:
-                return
-            self._engine.check_job(view)
-            store.wait_for(view, since, 0.5 if left is None else min(left, 0.5))
+        return follow_changes(self._engine, view, since, timeout, changes, key)
 
     # jobs and time
 

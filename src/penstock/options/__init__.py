@@ -32,12 +32,15 @@ from penstock.options.schema import (
     Problem,
 )
 from penstock.options.settings import SETTINGS, default_settings, resolve_setting, setting_key, setting_notice
+from penstock.options.subscriptions import CHANGE_FORMS, ChangeForm, resolve_subscribe_options
 from penstock.options.values import Deferred
 from penstock.options.visibility import hide_option, public_option
 
 __all__ = [
+    "CHANGE_FORMS",
     "SETTINGS",
     "Alias",
+    "ChangeForm",
     "ConnectorSpec",
     "Deferred",
     "Draft",
@@ -63,6 +66,7 @@ __all__ = [
     "resolve_insert_options",
     "resolve_options",
     "resolve_setting",
+    "resolve_subscribe_options",
     "resolve_view_options",
     "setting_key",
     "setting_notice",

@@ -13,6 +13,7 @@ from penstock.options.schema import ConnectorSpec, FormatSpec, OptionFamily, Opt
 from penstock.options.schemas.common import CHANGES, CONNECTOR, FORMAT, TYPE, VERSION
 from penstock.options.schemas.elsewhere import NOT_YET_CONNECTORS, NOT_YET_FORMATS, NOT_YET_OPTIONS
 from penstock.options.settings import OWN_SETTINGS
+from penstock.options.subscriptions import SUBSCRIBE_OPTIONS
 
 _INTRODUCTION = """\
 # Options and settings
@@ -59,6 +60,8 @@ def _lines() -> Iterator[str]:
     yield from _table(VIEW_OPTIONS)
     yield "\n## INSERT and CREATE SINK\n"
     yield from _table(INSERT_OPTIONS)
+    yield "\n## SUBSCRIBE\n"
+    yield from _table(SUBSCRIBE_OPTIONS)
     yield "\n## Settings\n"
     yield "Given with `SET key = value`, taken back with `RESET key`.\n"
     yield from _table(OWN_SETTINGS)

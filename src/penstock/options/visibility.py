@@ -12,6 +12,7 @@ from penstock.options.reading import read_option
 from penstock.options.registry import format_named
 from penstock.options.schema import ConnectorSpec, FormatSpec
 from penstock.options.schemas.common import CONNECTOR, FORMAT, TYPE
+from penstock.options.subscriptions import subscribe_table
 from penstock.secrets import only_references
 from penstock.sql.statements import Option
 
@@ -29,13 +30,13 @@ def public_option(options: tuple[Option, ...], *, default_connector: str = "topi
     """
     connector = guess_connector(options, default_connector)
     tables = [(None, _ALWAYS)] if connector is None else _tables(options, connector)
-    jobs = (view_table(), insert_table())
+    jobs = (view_table(), insert_table(), subscribe_table())
 
     def public(option: Option) -> bool:
         if option.value.kind == "secret" or only_references(option.value.reveal()):
             return True
         matches = [match for name, table in tables if (match := _find(option.key, name, table)) is not None]
-        # What a connector does not know may still be an option of a view or an INSERT, which have no secret ones.
+        # What a connector does not know may still be an option of a view, an INSERT or a SUBSCRIBE, which have no secret ones.
         matches = matches or [match for table in jobs if (match := table.find(option.key)) is not None]
         return bool(matches) and all(_shows(option, match) for match in matches)
 

@@ -36,6 +36,7 @@ from penstock.plan.logical import LogicalPlan
 from penstock.plan.queries import OutputKind, cannot_update, check_sink, plan_output, with_query_key
 from penstock.plan.relation import Mode
 from penstock.plan.session import Session
+from penstock.plan.subscriptions import check_subscription
 from penstock.plan.ttl import with_ttl
 from penstock.sql import statements as s
 
@@ -317,13 +318,7 @@ def _subscribe(statement: s.Subscribe, session: Session) -> Analysis:
         if session.lenient:
             return Analysis(session)
         found = session.catalog.get(statement.target)
-    if not isinstance(found, MaterializedViewDefinition):
-        raise ResolutionError(
-            "WRONG_OBJECT_KIND",
-            f'"{found.name}" is a {found.kind}, and only a materialized view has changes to subscribe to',
-            hint=f"CREATE MATERIALIZED VIEW … AS SELECT * FROM {found.name}, or SELECT … EMIT CHANGES",
-            span=statement.target.span,
-        )
+    check_subscription(statement, found)
     return Analysis(session)
 
 

@@ -144,7 +144,7 @@ class Engine:
         """A system table as it is now; what is costly and not among `columns` is left out of it."""
         return system_table(self, name, columns)
 
-    def view_name(self, name: str) -> str:
+    def view_definition(self, name: str) -> MaterializedViewDefinition:
         """The materialized view of this name, in any case of letters."""
         found = self.session.catalog.get(Name(name))
         if not isinstance(found, MaterializedViewDefinition):
@@ -153,7 +153,7 @@ class Engine:
                 f'"{found.name}" is a {found.kind}, and only a materialized view has changes to subscribe to',
                 hint=f"CREATE MATERIALIZED VIEW … AS SELECT * FROM {found.name}",
             )
-        return found.name.text
+        return found
 
     def check_job(self, name: str) -> None:
         """Raises the error of a failed job."""

@@ -305,7 +305,9 @@ def _(statement: Select, hide: Hide) -> str:
 @_text.register
 def _(statement: Subscribe, hide: Hide) -> str:
     since = f"SINCE {statement.since}" if statement.since is not None else None
-    return _words("SUBSCRIBE TO", format_name(statement.target), since)
+    shown = ", ".join(format_option(option, hide) for option in statement.options)
+    options = f"WITH ({shown})" if shown else None
+    return _words("SUBSCRIBE TO", format_name(statement.target), options, since)
 
 
 # questions

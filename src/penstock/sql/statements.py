@@ -277,9 +277,10 @@ class Select(Statement):
 
 @frozen(kw_only=True)
 class Subscribe(Statement):
-    """SUBSCRIBE TO v [SINCE n]."""
+    """SUBSCRIBE TO v [WITH (changes = …)] [SINCE n]."""
 
     target: Name
+    options: tuple[Option, ...] = ()
     since: int | None = None
 
 

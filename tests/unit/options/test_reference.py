@@ -12,12 +12,13 @@ from penstock.options.keys import normalise
 from penstock.options.matching import key_table
 from penstock.options.reference import reference
 from penstock.options.settings import default_settings
+from penstock.options.subscriptions import SUBSCRIBE_OPTIONS
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "options.md"
 
 
 def every_option() -> list[OptionSpec]:
-    found = [*SETTINGS, *VIEW_OPTIONS, *INSERT_OPTIONS]
+    found = [*SETTINGS, *VIEW_OPTIONS, *INSERT_OPTIONS, *SUBSCRIBE_OPTIONS]
     for connector in known_connectors():
         found += connector.options
         found += [member for family in connector.families for member in family.members]

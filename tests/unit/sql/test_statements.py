@@ -124,6 +124,16 @@ def cases() -> list[tuple[str, s.Statement]]:
         (ONE, s.Select(query=one)),
         ("SUBSCRIBE TO v", s.Subscribe(target=v)),
         ("SUBSCRIBE v SINCE 7", s.Subscribe(target=v, since=7)),
+        (
+            "SUBSCRIBE v ENVELOPE UPSERT (KEY (a, b)) SINCE 7",
+            s.Subscribe(
+                target=v, options=(s.Option("changes", text_value("upsert")), s.Option("key", text_value("a, b"))), since=7
+            ),
+        ),
+        (
+            "SUBSCRIBE v WITH (changes = 'debezium')",
+            s.Subscribe(target=v, options=(s.Option("changes", text_value("debezium")),)),
+        ),
         ("EXPLAIN SELECT 1", s.Explain(statement=s.Select(query=one))),
         ("EXPLAIN PLAN FOR SELECT 1", s.Explain(statement=s.Select(query=one))),
         ("EXPLAIN PHYSICAL SELECT 1", s.Explain(statement=s.Select(query=one), physical=True)),
@@ -298,7 +308,6 @@ def test_statements_and_clauses_that_are_planned(text: str, condition: str) -> N
         ("CREATE CONNECTION k TO KAFKA (BROKER 'b')", "Materialize"),
         ("CREATE SOURCE s FROM KAFKA CONNECTION k (TOPIC 't') FORMAT JSON ENVELOPE NONE", "Materialize"),
         ("CREATE SINK s FROM v INTO KAFKA CONNECTION k (TOPIC 't') KEY (a) ENVELOPE UPSERT", "Materialize"),
-        ("SUBSCRIBE v ENVELOPE UPSERT (KEY (a))", "Materialize"),
         ("SUBSCRIBE v WITH (PROGRESS)", "Materialize"),
         ("CREATE TABLE t (a INT) WITH ('connectors' = '[]')", "Feldera"),
         ("CREATE MATERIALIZED VIEW v WITH ('emit_final' = 'd') AS SELECT 1", "Feldera"),
@@ -339,6 +348,8 @@ def test_spellings_of_dialects_that_come_later(text: str, dialect: str) -> None:
         ("SET a", "expected =, found the end of the statement"),
         ("ADVANCE WATERMARK FOR s TO 5", "expected TIMESTAMP '…', found 5"),
         ("SUBSCRIBE TO v SINCE x", "expected a whole number, found x"),
+        ("SUBSCRIBE v ENVELOPE NONE", "expected UPSERT or DEBEZIUM, found NONE"),
+        ("SUBSCRIBE v ENVELOPE UPSERT (a)", "expected KEY, found a"),
         ("EXPLAIN", "expected a statement, found the end of the statement"),
         ("EXPLAIN EXPLAIN SELECT 1", "expected a statement that runs, found EXPLAIN"),
         ("SHOW REWRITE", "expected a statement, found the end of the statement"),

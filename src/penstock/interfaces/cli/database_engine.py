@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.interfaces.changes import Change, Job
     from penstock.interfaces.result import Result
+    from penstock.options import ChangeForm
     from penstock.plan.script import StatementReport
     from penstock.plan.session import Session
     from penstock.sql.redact import Source
@@ -54,8 +55,15 @@ class DatabaseEngine:
     def stream_statement(self, report: StatementReport) -> AsyncIterator[pa.RecordBatch]:
         return self._database.stream(_text(report))
 
-    def subscribe(self, name: str, since: int | None = None, timeout: float | None = None) -> Iterator[Change]:
-        return self._database.subscribe(name, since, timeout)
+    def subscribe(
+        self,
+        name: str,
+        since: int | None = None,
+        timeout: float | None = None,
+        *,
+        changes: ChangeForm | None = None,
+    ) -> Iterator[Change]:
+        return self._database.subscribe(name, since, timeout, changes=changes)
 
     def jobs(self) -> Sequence[Job]:
         return self._database.jobs()

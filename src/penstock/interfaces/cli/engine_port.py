@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.interfaces.changes import Change, Job
     from penstock.interfaces.result import Result
+    from penstock.options import ChangeForm
     from penstock.plan.script import StatementReport
     from penstock.plan.session import Session
     from penstock.sql.redact import Source
@@ -43,8 +44,15 @@ class EnginePort(Protocol):
     def stream_statement(self, report: StatementReport) -> AsyncIterator[pa.RecordBatch]:
         """The rows of a query over streams as they come; closing the iterator stops its job."""
 
-    def subscribe(self, name: str, since: int | None = None, timeout: float | None = None) -> Iterator[Change]:
-        """The changes of a view; it ends after so many seconds without one."""
+    def subscribe(
+        self,
+        name: str,
+        since: int | None = None,
+        timeout: float | None = None,
+        *,
+        changes: ChangeForm | None = None,
+    ) -> Iterator[Change]:
+        """The changes of a view, in one of the forms; it ends after so many seconds without one."""
 
     def jobs(self) -> Sequence[Job]:
         """All jobs, with `reads` and `writes` filled in."""

@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from penstock.frozen import frozen
 from penstock.interfaces.cli.answers import new_rows
+from penstock.interfaces.cli.change_tables import Subscription
 from penstock.sql.statements import Subscribe
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.interfaces.changes import Change
     from penstock.interfaces.cli.engine_port import EnginePort
     from penstock.plan.script import StatementReport
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 _PULSE: Final = 0.25
 # How long to wait for a query to stop once it was told to; a batch may be on its way.
 _SECONDS_TO_END: Final = 30.0
-# The most changes that are printed in one go.
-_TOGETHER: Final = 1_000
 
 
 @frozen
@@ -150,45 +148,15 @@ class Followers:
             self._stopping.wait(_PULSE)
 
     def _changes(self, report: StatementReport) -> None:
-        statement = report.statement
-        assert isinstance(statement, Subscribe)
-        since = statement.since
+        assert isinstance(report.statement, Subscribe)
+        followed = Subscription(self._engine, report.statement)
         while not self._stopping.is_set():
-            changes = self._engine.subscribe(statement.target.text, since, timeout=_PULSE)
-            for together in by_batch(changes):
-                if not self._put(Event(report, change_table(together))):
+            for together in followed.changes(_PULSE):
+                if not self._put(Event(report, followed.table(together))):
                     return
-                since = together[-1].seq
 
 
 def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(task.cancel)
 
-
-def change_table(changes: list[Change]) -> pa.Table:
-    """Changes as rows; the rows before and after stand in them as they are."""
-    import pyarrow as pa
-
-    return pa.table(
-        {
-            "seq": pa.array([change.seq for change in changes], pa.int64()),
-            "op": pa.array([change.op for change in changes], pa.string()),
-            "before": pa.array([change.before for change in changes]),
-            "row": pa.array([change.row for change in changes]),
-            "batch_id": pa.array([change.batch_id for change in changes], pa.int64()),
-            "watermark": pa.array([change.watermark for change in changes], pa.timestamp("us", tz="UTC")),
-        }
-    )
-
-
-def by_batch(changes: Iterable[Change]) -> Iterator[list[Change]]:
-    """Changes in lists that are short and of one batch each."""
-    held: list[Change] = []
-    for change in changes:
-        if held and (change.batch_id != held[0].batch_id or len(held) >= _TOGETHER):
-            yield held
-            held = []
-        held.append(change)
-    if held:
-        yield held

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from penstock.errors import JobFailed, PenstockError
-from penstock.interfaces.cli.following import Event, Followers, change_table
+from penstock.interfaces.cli.change_tables import Subscription
+from penstock.interfaces.cli.following import Event, Followers
 from penstock.interfaces.cli.job_graph import depth, fed_by, feeding, upstream_first
 from penstock.interfaces.cli.messages import print_error, remark
 from penstock.interfaces.cli.outcomes import is_new, jobs_of, outcome
@@ -162,9 +163,10 @@ class ScriptRun:
             self._followers.subscription(report)
             return
         self._catch_up([statement.target.text], later)
-        changes = list(self._engine.subscribe(statement.target.text, statement.since, timeout=0.0))
+        asked = Subscription(self._engine, statement)
+        changes = [change for together in asked.changes(0.0) for change in together]
         self._answers.separate()
-        self._answers.writer().add(change_table(changes))
+        self._answers.writer().add(asked.table(changes))
 
     # waiting for input
 

@@ -8,10 +8,21 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.errors import ResolutionError
+from penstock.secrets import Secret
 from penstock.sql.dialects import materialize
+from penstock.sql.grammar.options import options
 from penstock.sql.parser import PenstockParser
 from penstock.sql.spans import token_span
-from penstock.sql.statements import AdvanceWatermark, ControlJob, Name, Query, RetryDeadLetters, Subscribe
+from penstock.sql.statements import (
+    AdvanceWatermark,
+    ControlJob,
+    Name,
+    Option,
+    OptionValue,
+    Query,
+    RetryDeadLetters,
+    Subscribe,
+)
 
 T = TokenType
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -78,20 +89,44 @@ def retry(p: PenstockParser) -> RetryDeadLetters:
 
 
 def subscribe(p: PenstockParser) -> Subscribe:
-    """SUBSCRIBE [TO] view [SINCE n]"""
+    """SUBSCRIBE [TO] view [WITH (changes = …)] [ENVELOPE UPSERT | DEBEZIUM (KEY (…))] [SINCE n]"""
     p.expect("SUBSCRIBE")
     p.word("TO")
     if p.current.token_type == T.L_PAREN:
         p.not_yet("SUBSCRIBE to a query is not there yet", "create a materialized view and subscribe to it")
     target = p.name("the name of a view")
     first = p.current
-    for words in (("ENVELOPE",), ("AS", "OF"), ("UP", "TO"), ("WITH",), ("WITHIN",)):
+    found = _envelope(p)
+    for words in (("AS", "OF"), ("UP", "TO"), ("WITHIN",)):
         if p.ahead(*words):
             materialize.refuse(f"SUBSCRIBE … {' '.join(words)}", "use SUBSCRIBE TO view SINCE n", first)
+    if p.ahead("WITH"):
+        if p.peek_text(2, "PROGRESS", "SNAPSHOT"):
+            materialize.refuse("SUBSCRIBE … WITH", "use SUBSCRIBE TO view SINCE n", first)
+        p.step()
+        found += options(p)
     since = None
     if p.word("SINCE"):
         if p.current.token_type != T.NUMBER or not p.current.text.isdecimal() or len(p.current.text) > 18:
             p.fail("a whole number")
         since = int(p.current.text)
         p.step()
-    return Subscribe(target=target, since=since)
+    return Subscribe(target=target, options=found, since=since)
+
+
+def _envelope(p: PenstockParser) -> tuple[Option, ...]:
+    """Materialize's way to ask for a form of changes: ENVELOPE UPSERT (KEY (a, b)), ENVELOPE DEBEZIUM (KEY (a, b))"""
+    first = p.current
+    if not p.word("ENVELOPE"):
+        return ()
+    form = p.any_word("UPSERT", "DEBEZIUM")
+    if form is None:
+        p.fail("UPSERT or DEBEZIUM")
+    key: tuple[Name, ...] = ()
+    if p.symbol(T.L_PAREN):
+        p.expect("KEY")
+        key = p.bracketed(lambda: p.name("a column of the key"))
+        p.expect_symbol(T.R_PAREN, ")")
+    span = p.since(first)
+    given = {"changes": form.lower(), **({"key": ", ".join(name.text for name in key)} if key else {})}
+    return tuple(Option(name, OptionValue("text", Secret(text)), span, span) for name, text in given.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.stores.views.change_log import BatchChanges
+from penstock.stores.views.change_log import BatchChanges, LoggedChanges
 from penstock.stores.views.model import (
     Answer,
     BatchCommit,
@@ -25,6 +25,7 @@ __all__ = [
     "JobTransition",
     "Kept",
     "LedgerEntry",
+    "LoggedChanges",
     "PartitionOffset",
     "Snapshot",
     "StoredChange",

@@ -41,17 +41,9 @@ def extent(reader: duckdb.DuckDBPyConnection, view: ViewTable) -> LogExtent:
 
 def read_changes(reader: duckdb.DuckDBPyConnection, view: ViewTable, since: int, limit: int) -> list[StoredChange]:
     """The changes after `since`, oldest first; CHANGELOG_EXPIRED where the next one is no longer kept."""
-    kept = extent(reader, view)
-    if since + 1 < kept.first_seq:
-        raise RuntimeFailure(
-            "CHANGELOG_EXPIRED",
-            f"the changes of view {view.spec.name} after {since} are no longer kept; the oldest to go on from is "
-            f"{kept.first_seq - 1}",
-            hint="subscribe without SINCE to begin with the whole view",
-        )
-    if since >= kept.last_seq:
+    found = _after(reader, view, since, limit)
+    if found is None:
         return []
-    found = fetched(reader, view.changes(since, limit))
     heads = zip(*(found.column(place).to_pylist() for place in range(5)), strict=True)
     columns = view.spec.columns
     after = _rows(found, "a", columns)
@@ -65,6 +57,29 @@ def read_changes(reader: duckdb.DuckDBPyConnection, view: ViewTable, since: int,
     return result
 
 
+def read_logged(reader: duckdb.DuckDBPyConnection, view: ViewTable, since: int, limit: int) -> LoggedChanges:
+    """The same as columns."""
+    found = _after(reader, view, since, limit)
+    if found is None:
+        nothing = typed(from_duckdb(fetched(reader, f"{view.select()} LIMIT 0")), view.spec.columns)
+        return LoggedChanges([], [], [], BatchChanges([], nothing, nothing))
+    seqs, batches, marks = (found.column(name).to_pylist() for name in ("seq", "batch", "wm"))
+    return LoggedChanges(seqs, batches, marks, _changes(found, view))
+
+
+def _after(reader: duckdb.DuckDBPyConnection, view: ViewTable, since: int, limit: int) -> pa.Table | None:
+    """The log after `since`; None where nothing has come."""
+    kept = extent(reader, view)
+    if since + 1 < kept.first_seq:
+        raise RuntimeFailure(
+            "CHANGELOG_EXPIRED",
+            f"the changes of view {view.spec.name} after {since} are no longer kept; the oldest to go on from is "
+            f"{kept.first_seq - 1}",
+            hint="subscribe without SINCE to begin with the whole view",
+        )
+    return None if since >= kept.last_seq else fetched(reader, view.changes(since, limit))
+
+
 def read_snapshot(reader: duckdb.DuckDBPyConnection, view: ViewTable) -> Snapshot:
     """The whole view, and the sequence number of the last change in it."""
     kept = extent(reader, view)
@@ -75,11 +90,21 @@ def read_snapshot(reader: duckdb.DuckDBPyConnection, view: ViewTable) -> Snapsho
 
 @frozen
 class BatchChanges:
-    """The changes of one batch, in their order: before an insert and after a delete the rows are NULL."""
+    """Changes in their order: what stands before an insert and after a delete means nothing."""
 
     operations: list[Operation]
     before: pa.Table
     after: pa.Table
+
+
+@frozen
+class LoggedChanges:
+    """Changes of a view in their order, with the number, the batch and the watermark of each."""
+
+    seqs: list[int]
+    batches: list[int | None]
+    watermarks: list[int | None]
+    changes: BatchChanges
 
 
 def batch_changes(reader: duckdb.DuckDBPyConnection, view: ViewTable, batch: int) -> BatchChanges:
@@ -87,9 +112,15 @@ def batch_changes(reader: duckdb.DuckDBPyConnection, view: ViewTable, batch: int
     row = one_row(reader, f"SELECT coalesce(min(seq), 1), count(seq) FROM {view.log()} WHERE batch = {batch}")
     assert row is not None
     first, count = row
-    found = fetched(reader, view.changes(first - 1, count))
+    return _changes(fetched(reader, view.changes(first - 1, count)), view)
+
+
+def _changes(found: pa.Table, view: ViewTable) -> BatchChanges:
+    """Rows of the log; a view that rows are only added to has none before."""
     columns = view.spec.columns
-    return BatchChanges(found.column("op").to_pylist(), _side(found, "b", columns), _side(found, "a", columns))
+    after = _side(found, "a", columns)
+    before = _side(found, "b", columns) if view.keyed else after
+    return BatchChanges(found.column("op").to_pylist(), before, after)
 
 
 def trim_batches(writer: duckdb.DuckDBPyConnection, view: ViewTable, floor: int) -> None:

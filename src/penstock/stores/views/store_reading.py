@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.errors import ResolutionError
 from penstock.stores.arrow_values import python_dicts
 from penstock.stores.duckdb_types import from_duckdb, quoted
-from penstock.stores.views.change_log import read_changes, read_snapshot
+from penstock.stores.views.change_log import LoggedChanges, read_changes, read_logged, read_snapshot
 from penstock.stores.views.database import fetched, one_row
 from penstock.stores.views.model import Answer, Snapshot, StoredChange
 from penstock.stores.views.panes_view import PanesView
@@ -63,6 +63,12 @@ class StoreReading:
         table = self._table(view)
         with self._database.snapshot() as reader:
             return read_changes(reader, table, since, limit)
+
+    def logged(self, view: str, since: int, limit: int = 10_000) -> LoggedChanges:
+        """The changes after a sequence number, as columns."""
+        table = self._table(view)
+        with self._database.snapshot() as reader:
+            return read_logged(reader, table, since, limit)
 
     def snapshot(self, view: str) -> Snapshot:
         """The whole view, and the sequence number from which its changes go on."""

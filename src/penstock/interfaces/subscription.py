@@ -1,0 +1,106 @@
+"""The changes of a view as a program follows them, in one of several forms.
+
+The store has at most one change a key and batch, so every form is merged already: nothing is deleted that was not
+there, and nothing is added that is. The forms are those of sinks of changes, and made by the same code.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.connectors.sink import OPERATION, RECORD
+from penstock.interfaces.changes import Change
+from penstock.runtime.change_rows import DELETE, INSERT, envelopes, retractions, upserts
+from penstock.stores.arrow_values import instant, python_dicts
+from penstock.stores.views import BatchChanges, LoggedChanges
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.options import ChangeForm
+    from penstock.runtime.engine import Engine
+
+_TOGETHER: Final = 1_000  # changes that are read at once
+_WAIT: Final = 0.5  # seconds between two looks whether the database is still open, and the job has not failed
+_PLACE: Final = "__place"  # the column by which a row tells which change it is of
+
+Tell = Callable[[LoggedChanges], Iterator[Change]]
+
+
+def follow_changes(
+    engine: Engine,
+    view: str,
+    since: int | None,
+    timeout: float | None,
+    form: ChangeForm | None = None,
+    key: Sequence[str] = (),
+) -> Iterator[Change]:
+    """All rows of a view as inserts, then changes as they come; or those after `since`. Ends after `timeout` seconds
+    without a change."""
+    store = engine.home.views
+    if since is None:
+        snapshot = store.snapshot(view)
+        since, rows = snapshot.seq, snapshot.table.num_rows
+        inserted = BatchChanges([INSERT] * rows, snapshot.table, snapshot.table)
+        marks = ([since] * rows, [snapshot.batch_id] * rows, [snapshot.watermark_us] * rows)
+        yield from told(LoggedChanges(*marks, inserted), form, key)
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while True:
+        found = store.logged(view, since, limit=_TOGETHER)
+        if found.seqs:
+            since = found.seqs[-1]
+            yield from told(found, form, key)
+            deadline = None if timeout is None else time.monotonic() + timeout
+            continue
+        left = None if deadline is None else deadline - time.monotonic()
+        if (left is not None and left <= 0) or engine.closed:
+            return
+        engine.check_job(view)
+        store.wait_for(view, since, _WAIT if left is None else min(left, _WAIT))
+
+
+def told(logged: LoggedChanges, form: ChangeForm | None, key: Sequence[str] = ()) -> Iterator[Change]:
+    """Changes in one of the forms; None: each with the row before and after."""
+    changes = logged.changes
+    if form == "debezium":
+        for place, record in enumerate(envelopes(changes, _as_they_are, {}).column(RECORD).to_pylist()):
+            yield _change(logged, place, changes.operations[place], None, json.loads(record))
+        return
+    if form is None:
+        before, after = python_dicts(changes.before), python_dicts(changes.after)
+        for place, op in enumerate(changes.operations):
+            old = None if op == INSERT else before[place]
+            yield _change(logged, place, op, old, None if op == DELETE else after[place])
+        return
+    rows = upserts(changes, key, _placed) if form == "upsert" else retractions(changes, _placed)
+    # By the order of changes: of one that is two rows, the deletion stands first already.
+    order = rows.column(_PLACE).to_pylist()
+    operations = rows.column(OPERATION).to_pylist()
+    values = python_dicts(rows.drop_columns([OPERATION, _PLACE]))
+    for at in sorted(range(len(order)), key=order.__getitem__):
+        if operations[at] != DELETE:
+            yield _change(logged, order[at], operations[at], None, values[at])
+            continue
+        gone = values[at]
+        if form == "upsert":  # a tombstone has the key, and nothing else
+            wanted = {name.casefold() for name in key}
+            gone = {name: value for name, value in gone.items() if name.casefold() in wanted}
+        yield _change(logged, order[at], DELETE, gone, None)
+
+
+def _change(logged: LoggedChanges, place: int, op: Any, before: dict[str, Any] | None, row: Any) -> Change:
+    batch, mark = logged.batches[place], logged.watermarks[place]
+    return Change(logged.seqs[place], op, before, row, batch or 0, instant(mark))
+
+
+def _as_they_are(rows: pa.Table) -> pa.Table:
+    return rows
+
+
+def _placed(rows: pa.Table) -> pa.Table:
+    import pyarrow as pa
+
+    return rows.append_column(_PLACE, pa.array(range(rows.num_rows), pa.int64()))
