@@ -17,12 +17,16 @@ from penstock.stores.topics import TopicReader, topic_directory
 from tests.chaos import workload
 from tests.chaos.campaign import Campaign
 from tests.chaos.workload import (
+    COPIED,
+    COPIES,
     DELAY_US,
     GAP_US,
     HOP_US,
     INSERT,
     JOBS,
     KEYED,
+    MOVES,
+    MOVING,
     PAIR_US,
     PARTITIONS,
     SINK,
@@ -60,6 +64,7 @@ _QUERIES: Final = {
             SELECT *, row_number() OVER (PARTITION BY item ORDER BY amount DESC NULLS LAST, id) AS place FROM given
         ) AS t LEFT JOIN given AS o ON o.item = t.item AND o.amount = t.amount - 1 WHERE t.place <= 3""",
     INSERT: "SELECT id, item, amount * 2, ts FROM given WHERE amount >= 40",
+    MOVING: "SELECT item, count(*), sum(amount) FROM given GROUP BY item",
 }
 # Views that show in the end what another one shows.
 _SAME: Final = {
@@ -69,7 +74,7 @@ _SAME: Final = {
     "by_item_spark": "by_item",
 }
 _KEY_COLUMNS: Final = {
-    "by_tumble": 3, "by_hop": 3, "by_session": 3, "by_pair": 3, "by_place": 4, "by_item": 1, INSERT: 1,
+    "by_tumble": 3, "by_hop": 3, "by_session": 3, "by_pair": 3, "by_place": 4, "by_item": 1, INSERT: 1, MOVING: 1,
 }  # fmt: skip
 
 
@@ -83,13 +88,20 @@ def check(campaign: Campaign) -> None:
     for job in campaign.jobs:
         given = {place: row for place, row in topic.items() if place not in dead[job] and place not in late[job]}
         expected = batch_answer(_QUERIES[_SAME.get(job, job)], given.values())
-        if job != INSERT:
+        if job == MOVING:
+            found = folded(campaign.home, MOVES)
+        elif job != INSERT:
             found = [tuple(_rounded(row).values()) for row in report["views"][job]]
             assert found, f"{job} is empty: the run shows nothing"
         else:
             found = sorted(read_topic(campaign.home, SINK, lambda *values: values).values())
             assert found == sorted(tuple(row) for row in report["sink"]), "the sink's topic reads otherwise through SQL"
         compare(job, found, expected)
+    if COPIED in campaign.jobs:
+        kept = [(row["item"], row["n"], row["total"]) for row in report["views"][COPIED]]
+        assert sorted(folded(campaign.home, COPIES), key=str) == sorted(kept, key=str), (
+            "the sink over a view is not the view"
+        )
     for view, changes in report["changes"].items():
         check_changes(view, changes, report["views"][view])
     check_end(report, campaign.jobs)
@@ -112,6 +124,22 @@ def read_topic(home: Path, name: str, make: Any) -> dict[Place, Any]:
                 found[partition, offset.as_py()] = make(*(value.as_py() for value in row))
     reader.close()
     return found
+
+
+def folded(home: Path, name: str) -> list[tuple[Any, ...]]:
+    """What the envelopes in a topic come to; none takes back what is not there, or adds what is."""
+    reader = TopicReader(topic_directory(home / "topics", name))
+    rows: Counter[tuple[Any, ...]] = Counter()
+    for partition, end in reader.ends().items():
+        for batch in reader.read(partition, 0, end, ["__value"]):
+            for value in batch.column("__value").to_pylist():
+                record = json.loads(value)
+                for side, sign in (("before", -1), ("after", 1)):
+                    if record[side] is not None:
+                        rows[tuple(record[side].values())] += sign
+                        assert rows[tuple(record[side].values())] in (0, 1), f"{name}: {record} does not fit"
+    reader.close()
+    return list((+rows).elements())
 
 
 def check_appends(campaign: Campaign, topic: Mapping[Place, Row]) -> None:

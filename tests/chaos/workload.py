@@ -33,6 +33,12 @@ _KEYS: Final = 12
 STREAM: Final = "orders"
 SINK: Final = "large_orders"
 INSERT: Final = f"insert_{SINK}"
+# A sink of changes, and one over a view.
+MOVES: Final = "item_moves"
+MOVING: Final = f"insert_{MOVES}"
+COPIES: Final = "item_copies"
+COPYING: Final = f"insert_{COPIES}"
+COPIED: Final = "by_item"
 # By job: whether it closes windows, so that rows without a usable time are bad for it.
 JOBS: Final = {
     "by_tumble": True,
@@ -46,9 +52,10 @@ JOBS: Final = {
     "by_item_spark": False,
     "by_place": False,
     INSERT: False,
+    MOVING: False,
 }
 # All of them at once are for a machine that does nothing else.
-FEWER_JOBS: Final = ("by_tumble", "by_change", "by_item", "by_place", INSERT)
+FEWER_JOBS: Final = ("by_tumble", "by_change", "by_item", "by_place", INSERT, MOVING)
 SOME_JOBS: Final = ("by_tumble", "by_hop", "by_pair", "by_burst", "by_item", INSERT)
 # Views whose rows change, and the columns that an update leaves as they are.
 KEYED: Final = {
@@ -68,6 +75,10 @@ CREATE STREAM {STREAM} (
   WATERMARK FOR ts AS ts - INTERVAL '{DELAY_US // 1_000_000}' SECOND
 ) WITH (connector = 'topic', partitions = {PARTITIONS}, idle_timeout = INTERVAL '1' HOUR);
 CREATE STREAM {SINK} (id STRING, item STRING, doubled BIGINT, ts TIMESTAMP) WITH (connector = 'topic', partitions = 2);
+CREATE STREAM {MOVES} (item STRING, n BIGINT, total BIGINT, PRIMARY KEY (item) NOT ENFORCED)
+WITH (connector = 'topic', format = 'debezium-json', partitions = 2);
+CREATE STREAM {COPIES} (item STRING, n BIGINT, total BIGINT, PRIMARY KEY (item) NOT ENFORCED)
+WITH (connector = 'topic', format = 'debezium-json', partitions = 3);
 """
 _CHANGES: Final = f"""
 SELECT item, TUMBLE_START(ts, INTERVAL '10' SECOND) AS starts, TUMBLE_END(ts, INTERVAL '10' SECOND) AS ends,
@@ -126,12 +137,17 @@ SELECT item, {_MEASURES} FROM {STREAM} GROUP BY item EMIT CHANGES;
     INSERT: f"""
 INSERT INTO {SINK} SELECT id, item, amount * 2, ts FROM {STREAM} WHERE amount >= 40;
 """,
+    MOVING: f"""
+INSERT INTO {MOVES} SELECT item, COUNT(*) AS n, SUM(amount) AS total FROM {STREAM} GROUP BY item;
+""",
 }
 
 
 def script(jobs: Iterable[str]) -> str:
     """The statements that declare the streams and these jobs; running them again changes nothing."""
-    return _RELATIONS + "".join(_STATEMENTS[job] for job in jobs)
+    named = tuple(jobs)
+    above = f"INSERT INTO {COPIES} SELECT item, n, total FROM {COPIED};" if COPIED in named else ""
+    return _RELATIONS + "".join(_STATEMENTS[job] for job in named) + above
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,10 @@ SUBSCRIBE_OPTIONS: Final = (
         literal=True,
     ),
     OptionSpec(
-        "key", Names(), "the columns by which rows replace each other; the key of the view, also when given", literal=True
+        "key",
+        Names(),
+        "the columns by which rows replace each other; the key of the view, also when given",
+        literal=True,
     ),
 )
 _SUBSCRIBE: Final = KeyTable(SUBSCRIBE_OPTIONS)

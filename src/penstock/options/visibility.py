@@ -36,7 +36,7 @@ def public_option(options: tuple[Option, ...], *, default_connector: str = "topi
         if option.value.kind == "secret" or only_references(option.value.reveal()):
             return True
         matches = [match for name, table in tables if (match := _find(option.key, name, table)) is not None]
-        # What a connector does not know may still be an option of a view, an INSERT or a SUBSCRIBE, which have no secret ones.
+        # What a connector does not know may be an option of a view, INSERT or SUBSCRIBE, which have no secret ones.
         matches = matches or [match for table in jobs if (match := table.find(option.key)) is not None]
         return bool(matches) and all(_shows(option, match) for match in matches)
 

@@ -86,6 +86,7 @@ class PlanContext:
     emit_span: Span | None = None
     emit_depth: int = 0  # the depth of the SELECT that `emit` speaks of: a view in it may say its own
     kept: bool = False  # the rows of streams are kept: each is read as the whole of what has come so far
+    inlined: bool = False  # a materialized view that rows are only added to is read as its query, from its streams anew
     unique_names: bool = False  # the result is stored, so its columns need names of their own
     assumed_event_times: dict[str, str] = field(default_factory=dict)
     reads: dict[str, set[str]] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from sqlglot import exp
 
@@ -90,10 +90,15 @@ class CoreRows:
         """Of each leaf, the columns that tell its rows apart: None where nothing does, or the query reads not all."""
         found: dict[str, tuple[str, ...] | None] = {}
         for leaf in self.leaves:
-            changes = self._changes(leaf.rows)
-            names = {kept_name: name for name, kept_name in leaf.given.items()}
-            read = changes is not None and set(changes.key) <= set(names)
-            found[leaf.name] = tuple(names[key] for key in changes.key) if changes is not None and read else None
+            scan = self._known[leaf.relation]
+            values = self._values[leaf.rows]
+            names = {
+                value.name: name
+                for name, kept_name in leaf.given.items()
+                if isinstance(value := values[kept_name], exp.Column)
+            }
+            key = scan.key if isinstance(scan, Scan) and scan.changes is not Mode.APPEND else None
+            found[leaf.name] = tuple(names[each] for each in key) if key is not None and {*key} <= {*names} else None
         return found
 
     def value(self, name: str) -> exp.Expr:
@@ -125,7 +130,7 @@ class CoreRows:
     def _changes(self, place: int) -> RowChanges | None:
         """How the rows of a relation replace each other; None: they are only added."""
         scan = self._known[self._relations[place]]
-        if not isinstance(scan, Scan) or scan.changes is Mode.APPEND:
+        if not _replaced(scan):
             return None
         names = {value.name: name for name, value in self._values[place].items() if isinstance(value, exp.Column)}
         version = names[scan.version] if scan.version is not None else None
@@ -135,7 +140,7 @@ class CoreRows:
     def _keep_keys(self, leaf: LeafRows) -> None:
         """Of rows that replace each other, what they do it by is kept whether the query reads it or not."""
         scan = self._known[leaf.relation]
-        if not isinstance(scan, Scan) or scan.changes is Mode.APPEND:
+        if not _replaced(scan):
             return
         wanted = {*(scan.key or ()), scan.version}
         for entry in scan.fields:
@@ -238,6 +243,11 @@ class CoreRows:
 
     def _type(self, leaf: LeafRows, name: str) -> SqlType | None:
         return kept(type_of(self._values[leaf.rows][leaf.given[name]])) or UNKNOWN
+
+
+def _replaced(scan: Scan | Core) -> TypeGuard[Scan]:
+    """Whether rows come that take the place of earlier ones; those of a view are the latest already."""
+    return isinstance(scan, Scan) and scan.kind != "materialized view" and scan.changes is not Mode.APPEND
 
 
 def _of_alias(tree: exp.Expr, alias: str) -> bool:

@@ -18,7 +18,7 @@ from penstock.plan.finish_orders import NotFinishableError, settle_orders
 from penstock.plan.finish_plan import SIDE, FinishPlan
 from penstock.plan.finish_stages import Stages
 from penstock.plan.finish_versions import one_version_a_moment
-from penstock.plan.nodes import Core, Finish, Scan
+from penstock.plan.nodes import Core, Filter, Finish, Output, Project, Scan
 from penstock.plan.prune import prune
 from penstock.plan.relation import HIDDEN_PREFIX, Mode, State
 from penstock.plan.spark_blocks import outputs, scans
@@ -32,7 +32,7 @@ from penstock.plan.trees import (
     select,
     subquery,
 )
-from penstock.plan.view_rows import check_views, of_views, view_words
+from penstock.plan.view_rows import check_views, of_views, parents_of, view_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from penstock.plan.nodes import Node
     from penstock.types import SqlType
 
-__all__ = ["Finished", "NotFinishableError", "finished", "with_finish"]
+__all__ = ["Finished", "NotFinishableError", "finished", "only_adds", "with_finish"]
 
 
 @frozen
@@ -69,8 +69,11 @@ class Finished:
                 f"{kept.relation} ({', '.join(kept.shown)})"
                 + (f", the latest by ({', '.join(kept.changed_by)})," if kept.changes is not None else "")
                 for kept in self.plan.rows
+                if kept.read is None
             )
             what = f"Spark reads and filters each batch, the view store keeps the rows of {rows} and answers the query"
+            if views := parents_of(self.plan):
+                what += f" beside {', '.join(views)}, which it reads as they are and as they change,"
         if len(self.plan.stages) > 1:
             steps = "; ".join(self._step(stage) for stage in self.plan.stages)
             return f"{what} in {len(self.plan.stages)} stages, each for what has changed below it: {steps}"
@@ -133,6 +136,8 @@ def finished(plan: LogicalPlan) -> Finished:
 
 def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     """The plan with the finish as an operator, and with how its result changes."""
+    if only_adds(plan):
+        return replace(plan, root=replace(plan.root, mode=Mode.APPEND, key=None, bounded=False))
     unique = made.plan.unique
     mode = Mode.RETRACT if unique is None else Mode.UPSERT
     bounded = all(scan.kind == "table" for scan in (*plan.scans(), *plan.subquery_nodes()) if isinstance(scan, Scan))
@@ -156,6 +161,17 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
         over = " over the answers of its subqueries" if answers else ""
         more.append(f"the query has no key: every batch answers all of it anew{over}, which takes longer as rows come")
     return replace(plan, root=root, warnings=(*plan.warnings, *more))
+
+
+def only_adds(plan: LogicalPlan) -> bool:
+    """Whether a query for a sink makes one row, or none, of each row of a materialized view that rows are only added
+    to: then there is nothing to keep."""
+    nodes = [node for node in plan.nodes() if not isinstance(node, Output)]
+    if plan.root.kind not in ("sink", "topic") or plan.subqueries or len(plan.scans()) != 1:
+        return False
+    (scan,) = plan.scans()
+    by_rows = all(isinstance(node, Project | Filter | Scan) for node in nodes)
+    return by_rows and scan.kind == "materialized view" and scan.changes is Mode.APPEND
 
 
 def _answers(plan: FinishPlan) -> str:

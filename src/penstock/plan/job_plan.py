@@ -20,7 +20,7 @@ from penstock.plan.changing import changing_aggregate, changing_of
 from penstock.plan.closing import distinct_key, spread_us, waits
 from penstock.plan.distinct_steps import DistinctStep, distinct_steps
 from penstock.plan.fingerprint import StateDescription, state_of
-from penstock.plan.finishing import Finished, finished
+from penstock.plan.finishing import Finished, finished, only_adds
 from penstock.plan.job_dimensions import DimensionPlan, StaticView, static_nodes
 from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
 from penstock.plan.join_times import note_stand_in
@@ -48,7 +48,7 @@ from penstock.plan.spark_blocks import (
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.trees import aliased, call, dot, number
 from penstock.plan.ttl import job_with_ttl
-from penstock.plan.view_rows import parents_of
+from penstock.plan.view_rows import parents_of, sink_words
 from penstock.plan.windows import duration_words
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class JobPlan:
     dimensions: tuple[DimensionPlan, ...] = ()
     static: tuple[StaticView, ...] = ()  # views over those of dimensions, that the core reads too
     panes: PanePlan | None = None
-    finish: FinishPlan | None = None
+    finish: FinishPlan | None = None  # of an append over a view: what is made of each of its rows, and nothing is kept
     ttl_us: int | None = None  # how long the view store keeps a key that no row comes for (merge), or a row (finish)
     views: tuple[str, ...] = ()  # materialized views that the view store reads for it
     lookup: LookupTexts | None = None  # the same over calls in the place of joins, where that can be
@@ -199,26 +199,32 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     job = _made(plan, found, "finish", found.tree, how=made.how, key=made.plan.unique or ())
     columns = tuple(OutputColumn(field.name, kind) for field, kind in zip(plan.columns, made.types, strict=True))
     changed = {rows.relation: list(rows.changed_by) for rows in made.plan.rows if rows.changes is not None}
-    more = {"answers": [stage.text for stage in made.plan.stages], **({"replaced by": changed} if changed else {})}
+    more: dict[str, object] = {"answers": [stage.text for stage in made.plan.stages]}
+    if changed:
+        more["replaced by"] = changed
+    views = parents_of(made.plan)
+    if views:
+        more["views"] = [rows.read for rows in made.plan.rows if rows.read is not None]
     kept = StateDescription(json.dumps({**json.loads(job.state), **more}, sort_keys=True))
-    return replace(job, columns=columns, finish=made.plan, state=kept.text, fingerprint=kept.fingerprint)
+    return replace(job, columns=columns, finish=made.plan, state=kept.text, fingerprint=kept.fingerprint, views=views)
 
 
 def _view_job(plan: LogicalPlan, made: Finished) -> JobPlan:
     """The job of a query over materialized views alone: Spark has no part in it."""
     views = parents_of(made.plan)
+    added = only_adds(plan)
     answers = [[rows.read for rows in made.plan.rows], [stage.text for stage in made.plan.stages]]
     described = {"scans": dict.fromkeys(views), "kept by": "the view store", "answers": answers}
     state = StateDescription(json.dumps(described, ensure_ascii=False, sort_keys=True))
     return JobPlan(
-        kind="finish",
+        kind="append" if added else "finish",
         scans=(),
         core="",
         steps=(),
         batch=None,
         reductions=(),
         merge=None,
-        key=made.plan.unique or (),
+        key=() if added else made.plan.unique or (),
         columns=tuple(OutputColumn(field.name, kind) for field, kind in zip(plan.columns, made.types, strict=True)),
         uses_event_time=False,
         spread_us=0,
@@ -226,7 +232,7 @@ def _view_job(plan: LogicalPlan, made: Finished) -> JobPlan:
         kept=(),
         fingerprint=state.fingerprint,
         state=state.text,
-        how=made.how,
+        how=sink_words(views, made.how, added=added) if plan.root.kind in ("sink", "topic") else made.how,
         finish=made.plan,
         views=views,
     )

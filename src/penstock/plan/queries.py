@@ -16,6 +16,7 @@ from penstock.plan.context import PlanContext, Relation
 from penstock.plan.finishing import NotFinishableError, finished, with_finish
 from penstock.plan.grouping import unmerged_session
 from penstock.plan.infer import assignable
+from penstock.plan.inlining import checked_inlined
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.nodes import Aggregate, Output, Scan, all_nodes
 from penstock.plan.query import bind_query, plan_query
@@ -66,8 +67,11 @@ def plan_output(
     try:
         refuse(plan)
     except NotYetError:
-        with suppress(NotYetError):
-            return asked.kept_plan() or plan
+        views = any(scan.kind == "materialized view" for scan in plan.scans())
+        for way in (asked.kept_plan, asked.inlined_plan) if views else (asked.kept_plan,):
+            with suppress(NotYetError):
+                if (found := way()) is not None:
+                    return found
     return plan
 
 
@@ -83,14 +87,15 @@ class _Asked:
     names: tuple[Name, ...]
     by_position: bool
 
-    def plan(self, *, kept: bool) -> LogicalPlan:
-        """The plan; `kept`: over the whole of what has come so far."""
+    def plan(self, *, kept: bool, inlined: bool = False) -> LogicalPlan:
+        """The plan; `kept`: over the whole of what has come so far, `inlined`: with the queries of views in their
+        places."""
         session, query, kind = self.session, self.query, self.kind
         # A bare query over views and tables is answered at once, from what they hold now; only if it reads a stream is
         # it a job. A view keeps both readings open: it is inlined where it is used.
         continuous = kind not in ("result", "view") or _reads_stream(session, query.tree)
         stored = kind != "result" and not self.by_position
-        relation, context = _plan(session, query, continuous=continuous, stored=stored, kept=kept)
+        relation, context = _plan(session, query, continuous=continuous, stored=stored, kept=kept, inlined=inlined)
         if relation.unmerged:
             raise unmerged_session(span_of(query.tree))
         if self.names:
@@ -133,16 +138,26 @@ class _Asked:
             return None
         try:
             plan = self.plan(kept=True)
-            if self.kind != "materialized view" and any(scan.kind == "materialized view" for scan in plan.scans()):
+            if self.kind == "result" and any(scan.kind == "materialized view" for scan in plan.scans()):
                 return None  # nobody keeps its rows beside those of the view
             return with_finish(plan, finished(plan))
         except (NotYetError, UnsupportedError):
             return None
         except NotFinishableError as error:
             views = [scan.relation for scan in plan.scans() if scan.kind == "materialized view"]
-            if not views or self.kind != "materialized view":
+            if not views or self.kind == "result":
                 return None
-            raise cannot_read(views, str(error), span_of(self.query.tree)) from error
+            what = "view" if self.kind == "materialized view" else "sink"
+            raise cannot_read(what, views, str(error), span_of(self.query.tree)) from error
+
+    def inlined_plan(self) -> LogicalPlan | None:
+        """The plan with the queries of materialized views in their places; None where that is not the same."""
+        if self.kind == "result":
+            return None
+        try:
+            return checked_inlined(self.plan(kept=False, inlined=True), self.session.catalog)
+        except UnsupportedError:
+            return None
 
 
 def _reads_stream(session: Session, tree: exp.Expr) -> bool:
@@ -168,7 +183,7 @@ def _reads(root: Output, context: PlanContext) -> tuple[tuple[str, tuple[str, ..
 
 
 def _plan(
-    session: Session, query: Query, *, continuous: bool, stored: bool, kept: bool
+    session: Session, query: Query, *, continuous: bool, stored: bool, kept: bool, inlined: bool
 ) -> tuple[Relation, PlanContext]:
     settings = session.plan_settings()
 
@@ -180,6 +195,7 @@ def _plan(
             lenient=session.lenient,
             continuous=continuous,
             kept=kept,
+            inlined=inlined,
             emit=query.emit,
             emit_span=query.emit_span if query.emit is not None else None,
             unique_names=stored,

@@ -134,7 +134,7 @@ def _source(context: PlanContext, definition: SourceDefinition, alias: str) -> R
     return Relation(node, _from_view(name, fields), direct=True)
 
 
-def _view(context: PlanContext, definition: ViewDefinition, span: Span | None) -> Relation:
+def _view(context: PlanContext, definition: ViewDefinition | MaterializedViewDefinition, span: Span | None) -> Relation:
     context.views += 1
     if context.views > MAX_VIEWS:
         # a view used twice in a view used twice … doubles with every step
@@ -193,7 +193,10 @@ def _materialized(
 ) -> Relation:
     name = definition.name.text
     if not context.continuous or context.kept:
-        return _bounded(context, name, "materialized view", definition.columns, alias)
+        found = _bounded(context, name, "materialized view", definition.columns, alias)
+        return _with_changes(found, definition) if context.kept else found
+    if context.inlined and definition.mode == "append":
+        return _view(context, definition, span_of(table.this))
     if isinstance(table.args.get("system_time"), SystemTime):
         raise _versioned(name, table)
     carried = definition.event_time
@@ -219,6 +222,13 @@ def _materialized(
         alias=alias,
     )
     return Relation(node, _from_view(name, fields), direct=True)
+
+
+def _with_changes(relation: Relation, definition: MaterializedViewDefinition) -> Relation:
+    """The relation, with how its rows change and, where they replace each other, by which columns."""
+    key = definition.key if definition.mode == "upsert" else None
+    assert isinstance(relation.node, Scan)
+    return replace(relation, node=replace(relation.node, changes=Mode(definition.mode), key=key))
 
 
 def _versioned(name: str, table: exp.Table) -> NotYetError:

@@ -47,7 +47,8 @@ def subscription_key(
     if form != "upsert" and not named:
         return ()
     own = {name.casefold() for name in view.key}
-    if not own or not own <= {entry.name.casefold() for entry in view.columns}:
+    shown = own <= {entry.name.casefold() for entry in view.columns}
+    if not shown or (not own and view.mode != "upsert"):  # of one row there is nothing to tell apart
         raise ResolutionError(
             "KEY_MISMATCH",
             f'no key of view "{view.name}" tells its rows apart',

@@ -1,7 +1,8 @@
 """Materialized views below a query: the view store has their rows, so that Spark has no part in reading them.
 
 A view over views is answered in the transaction of the batch that changes one of them, for the keys of the rows that
-came, left or changed there. So all of them always show the same batch.
+came, left or changed there. So all of them always show the same batch. Where a view reads streams beside views, it has
+batches of its own as well, whose rows are kept as those of any stream are.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from penstock.plan.trees import aliased, identifier, select
 from penstock.sql.statements import Emit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from penstock.errors import Span
     from penstock.plan.core_rows import CoreRows
     from penstock.plan.finish_plan import FinishPlan, KeptRows
     from penstock.plan.logical import LogicalPlan
+    from penstock.plan.nodes import Node
     from penstock.types import SqlType
 
 
@@ -67,26 +69,42 @@ def view_words(plan: FinishPlan) -> str:
     return f"no Spark: in the transaction of each batch that changes {whose}, the view store answers the query"
 
 
+def sink_words(views: tuple[str, ...], how: str, *, added: bool) -> str:
+    """For EXPLAIN: what is written to a sink over materialized views."""
+    if added:
+        return (
+            f"no Spark: the rows of each commit of {views[0]} are read from the view store and written; nothing is kept"
+        )
+    return f"{how}; the changes of each commit are written to the sink"
+
+
 def check_views(plan: LogicalPlan, known: Mapping[str, Scan | Core]) -> None:
     """What is not answered over materialized views; NotFinishableError says why."""
     others = [found for found in known.values() if not _is_view(found)]
     if len(others) == len(known):
         return
-    if others:
+    if others and plan.root.kind != "materialized view":
         name = others[0].words if isinstance(others[0], Core) else f'"{others[0].relation}"'
-        raise NotFinishableError(f"it reads {name} as well, which is no materialized view")
+        raise NotFinishableError(f"it reads {name} as well; keep that as a materialized view, and write it to the sink")
     if plan.emit is not Emit.CHANGES and any(
-        isinstance(node, Aggregate) and node.window is not None for node in plan.nodes()
+        isinstance(node, Aggregate) and node.window is not None for node in _above_cores(plan.root)
     ):
         raise NotFinishableError("its windows would have to close")
 
 
-def cannot_read(views: list[str], reason: str, span: Span | None) -> NotYetError:
-    """The error for a view over materialized views that cannot be kept."""
+def _above_cores(node: Node) -> Iterator[Node]:
+    """The operators that the view store answers; what Spark does below them closes its own windows."""
+    yield node
+    for below in node.inputs if not isinstance(node, Core) else ():
+        yield from _above_cores(below)
+
+
+def cannot_read(what: str, views: list[str], reason: str, span: Span | None) -> NotYetError:
+    """The error for a view or a sink over materialized views that cannot be kept."""
     names = ", ".join(f'"{name}"' for name in dict.fromkeys(views))
     return NotYetError(
         "QUERY_NOT_YET",
-        f"a view over materialized view {names} with this query is not there yet: {reason}",
+        f"a {what} over materialized view {names} with this query is not there yet: {reason}",
         hint=f"build on what {names} is built on: put its query in the place of its name",
         span=span,
     )

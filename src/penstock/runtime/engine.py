@@ -46,6 +46,7 @@ from penstock.runtime.supervisor import Supervisor
 from penstock.runtime.system_rows import system_table
 from penstock.runtime.targets import Target, ViewTarget
 from penstock.runtime.view_run import ViewRun
+from penstock.runtime.view_sink_run import ViewSinkRun
 from penstock.spark.session import stop_session
 from penstock.sql.statements import Name
 from penstock.stores.load_catalog import load_session, typed_settings
@@ -263,7 +264,7 @@ class Engine:
         """Take out of the catalog what a DROP took out of its session, with jobs, rows and files."""
         gone = [item for item in self.session.catalog.ordered() if item.object_key not in session.catalog]
         for item in reversed(gone):
-            if isinstance(item, SourceDefinition | DimensionDefinition | SinkDefinition):
+            if isinstance(item, SourceDefinition | DimensionDefinition | SinkDefinition | MaterializedViewDefinition):
                 # The jobs of INSERTs are not in the catalog: they go with what they read, and with what they write to.
                 for job in [each for each in self.jobs.values() if each.spec.kind == "insert"]:
                     if job.spec.uses(item.name.text) or job.spec.writes(item.name.text):
@@ -274,7 +275,7 @@ class Engine:
         for item in reversed(gone):
             name = item.name.text
             if isinstance(item, MaterializedViewDefinition | SinkDefinition):
-                self._forget_job(name, name if isinstance(item, MaterializedViewDefinition) else None)
+                self._forget_job(name, name if isinstance(item, MaterializedViewDefinition) else changes_view(name))
             if isinstance(item, SourceDefinition | DimensionDefinition):
                 self.dimensions.forget(name)
             if isinstance(item, SourceDefinition) and not self._shared_topic(item):
@@ -363,6 +364,8 @@ class Engine:
     def _make_run(self, job: Job, run_number: int) -> Run:
         from penstock.runtime.job_statements import sources_of
 
+        if job.spec.plan.of_views and job.spec.sink is not None:
+            return ViewSinkRun(job.spec, self.home, self.clock, job.batch_done, lambda run: self.run_ended(job, run))
         if job.spec.plan.of_views:
             return ViewRun(job.spec, self.home.views, self.clock, job.batch_done)
         # What ALTER has changed of a stream counts from the next start of its jobs.
@@ -413,8 +416,10 @@ class Engine:
 
     def _view_failed(self, view: str, error: PenstockError) -> None:
         """A view could not follow those that it is built on: they go on without it."""
-        job = self.jobs.get(view)
+        job = next((each for each in tuple(self.jobs.values()) if each.spec.view == view), None)
         if job is not None and job.state.active:
+            if job.run is not None:
+                job.run.stop()
             job.move(JobState.FAILED, error.message, error)
 
     def find_job(self, name: str) -> Job:

@@ -82,6 +82,7 @@ class JobCheckpoints:
                 f"job {job.name} writes to a sink, which cannot go back with it",
                 hint="only the job of a materialized view can be recovered from a checkpoint",
             )
+        _refuse_followed(self._engine, job)
         if checkpoint_id not in self._kept():
             raise _unknown(job.name, checkpoint_id)
         with self._engine.turn, job.control:
@@ -122,6 +123,23 @@ class JobCheckpoints:
 
     def _kept(self) -> tuple[int, ...]:
         return committed_batches(self._job.checkpoint)
+
+
+def _refuse_followed(engine: Engine, job: Job) -> None:
+    """What cannot go back with the job's own view: views that it reads, and sinks that rows are only added to."""
+    if job.spec.plan.views:
+        raise RuntimeFailure(
+            "JOB_STATE",
+            f"job {job.name} reads {', '.join(job.spec.plan.views)} beside its stream, which cannot go back with it",
+            hint="drop the view and create it again, which reads its input from the start",
+        )
+    for other in tuple(engine.jobs.values()):
+        if other.spec.sink is not None and other.spec.plan.kind == "append" and job.name in other.spec.plan.views:
+            raise RuntimeFailure(
+                "JOB_STATE",
+                f"job {other.name} writes the rows of view {job.name} to a sink, which cannot go back with it",
+                hint=f"drop {other.name} first, and create it again",
+            )
 
 
 def _unknown(job: str, checkpoint_id: int) -> RuntimeFailure:

@@ -93,6 +93,8 @@ def make_run(
         functions.make_ready_to_merge(store, spec.plan.functions)
     if spec.view is not None:
         store.create_view(view_spec_of(spec, types))
+        if spec.plan.views:
+            store.follow(spec.view)  # it reads views, too, and may have been held
     kind: type[Run] = Run
     if is_realtime(spec):
         check_slots(spec, scans, spark.sparkContext.defaultParallelism)

@@ -11,6 +11,7 @@ from penstock.connectors.sink import CheckedSink, SinkContext
 from penstock.errors import InternalError
 from penstock.formats import encode_frame, encode_rows
 from penstock.formats.keys import key_field, key_format, key_options
+from penstock.frozen import frozen
 from penstock.runtime.change_rows import envelopes, retractions, upserts
 from penstock.runtime.targets import ChangesTarget, SinkTarget
 from penstock.spark.format_outside import outside_for
@@ -21,16 +22,44 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.catalog.model import ColumnDefinition, SinkDefinition
+    from penstock.connectors.sink import Sink
     from penstock.formats import Outside
     from penstock.options.resolved import ResolvedOptions
     from penstock.runtime.home import Home
     from penstock.runtime.job_spec import JobSpec
     from penstock.runtime.targets import Target
+    from penstock.stores.views import BatchChanges
     from penstock.types import SqlType
 
 
-def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Target:
-    """Where the rows of a job go that are not for a view; `types` are those that Spark finds for its columns."""
+@frozen
+class OpenSink:
+    """A sink that a job writes to, with the types that the job's query has for its columns."""
+
+    sink: Sink
+    context: SinkContext
+    columns: tuple[str, ...]  # those that are given, in the order of the query
+
+    @property
+    def definition(self) -> SinkDefinition:
+        return self.context.definition
+
+    def fit(self, rows: pa.Table) -> pa.Table:
+        """Rows of the query as rows of the sink."""
+        return fitted(rows, self.definition, self.columns)
+
+    def rows_of(self, changes: BatchChanges) -> pa.Table:
+        """Changes as rows of the sink, in the form that it takes."""
+        options = self.definition.options
+        if options.format == "debezium-json":
+            return envelopes(changes, self.fit, options.values)
+        if options.changes == "upsert":
+            return upserts(changes, self.definition.primary_key, self.fit)
+        return retractions(changes, self.fit)
+
+
+def open_sink(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> OpenSink:
+    """The sink of a job, ready to be written to."""
     if spec.sink is None:
         raise InternalError(f"job {spec.name} has neither a view nor a sink")
     given = types if spec.view is None else {**types, **dict(home.views.spec(spec.view).columns)}
@@ -41,33 +70,22 @@ def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Targ
     context = _context(definition, home, spec.name, f"{spec.name}@{facts.get('created_at_us', 0)}")
     if isinstance(sink, CheckedSink):
         sink.check(context)
-    if spec.view is not None:
-        return ChangesTarget(sink, context, spec.view, spec.plan, types, _changed(spec, home, definition))
+    return OpenSink(sink, context, spec.columns)
+
+
+def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Target:
+    """Where the rows of a job go that are not for a view; `types` are those that Spark finds for its columns."""
+    found = open_sink(spec, home, types)
+    view = spec.view
+    if view is not None:
+
+        def changed(rows: pa.Table, batch_id: int, closing_us: int) -> pa.Table:
+            return found.rows_of(home.views.stage(spec.name, view, batch_id, rows, closing_us))
+
+        return ChangesTarget(found.sink, found.context, view, spec.plan, types, changed)
     return SinkTarget(
-        sink,
-        context,
-        lambda rows: fitted(rows, definition, spec.columns),
-        lambda frame: fitted_frame(frame, definition, spec.columns),
+        found.sink, found.context, found.fit, lambda frame: fitted_frame(frame, found.definition, spec.columns)
     )
-
-
-def _changed(spec: JobSpec, home: Home, definition: SinkDefinition) -> Callable[[pa.Table, int, int], pa.Table]:
-    """From the rows of a batch to the changes that it makes, as rows of the sink."""
-    view, options = spec.view, definition.options
-    assert view is not None
-
-    def fit(rows: pa.Table) -> pa.Table:
-        return fitted(rows, definition, spec.columns)
-
-    def changed(rows: pa.Table, batch_id: int, closing_us: int) -> pa.Table:
-        changes = home.views.stage(spec.name, view, batch_id, rows, closing_us)
-        if options.format == "debezium-json":
-            return envelopes(changes, fit, options.values)
-        if options.changes == "upsert":
-            return upserts(changes, definition.primary_key, fit)
-        return retractions(changes, fit)
-
-    return changed
 
 
 def write_once(home: Home, definition: SinkDefinition, rows: pa.Table) -> None:

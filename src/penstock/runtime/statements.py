@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import singledispatch
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.function_body import read_body
 from penstock.catalog.model import (
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.script import StatementReport
     from penstock.runtime.engine import Engine
+
+
+# What an INSERT reads once, as it is; of materialized views alone it follows what they become.
+_AT_ONCE: Final = frozenset({"materialized view", "system table", "dimension"})
 
 
 def run_statement(engine: Engine, report: StatementReport) -> Answer | None:
@@ -194,7 +198,8 @@ def _alter(statement: s.Alter, engine: Engine, analysis: Analysis) -> None:
 @_run.register(s.Insert)
 def _insert(statement: s.Insert, engine: Engine, analysis: Analysis) -> None:
     plan = _only_plan(analysis)
-    if all(scan.kind in ("materialized view", "system table", "dimension") for scan in plan.scans()):
+    kinds = {scan.kind for scan in plan.scans()}
+    if kinds <= _AT_ONCE and kinds != {"materialized view"}:
         insert_rows(engine, statement, plan)
         return
     spec = make_insert_spec(statement, plan, engine.session)

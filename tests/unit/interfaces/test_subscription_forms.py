@@ -73,7 +73,7 @@ def test_rows_that_are_only_added() -> None:
     found.add("a", 1, {"l": [(2, 4, 9, "a")]})
     logged = found.store.logged("a", 1)
     for form in ("append", "retract", None):
-        assert [(each.seq, each.op, each.before, each.row, each.batch_id) for each in told(logged, form)] == [  # type: ignore[arg-type]
+        assert [(each.seq, each.op, each.before, each.row, each.batch_id) for each in told(logged, form)] == [
             (2, "insert", None, {"k": 2, "id": 3}, 0), (3, "insert", None, {"k": 2, "id": 4}, 1),
         ]  # fmt: skip
     assert [each.row for each in told(logged, "debezium")] == [

@@ -291,7 +291,8 @@ def test_views_are_put_in_place_and_materialized_views_are_read() -> None:
     above = planned(stored + "CREATE MATERIALIZED VIEW w AS SELECT symbol FROM m WHERE n > 3")
     assert labels(above) == ["MaterializedView", "Finish", "Project", "Filter", "Scan"]
     assert (above.bounded, above.kept) == (False, True)
-    assert refused(stored + "CREATE SINK w WITH (connector = 'console') AS SELECT symbol FROM m") == "UPDATING_INPUT"
+    sink = planned(stored + "CREATE SINK w WITH (connector = 'console') AS SELECT symbol FROM m")
+    assert (sink.bounded, sink.kept, sink.mode.value, sink.root.key) == (False, True, "upsert", ("symbol",))
 
 
 def test_a_statement_set_is_as_loose_as_its_loosest_insert() -> None:

@@ -127,7 +127,9 @@ def cases() -> list[tuple[str, s.Statement]]:
         (
             "SUBSCRIBE v ENVELOPE UPSERT (KEY (a, b)) SINCE 7",
             s.Subscribe(
-                target=v, options=(s.Option("changes", text_value("upsert")), s.Option("key", text_value("a, b"))), since=7
+                target=v,
+                options=(s.Option("changes", text_value("upsert")), s.Option("key", text_value("a, b"))),
+                since=7,
             ),
         ),
         (

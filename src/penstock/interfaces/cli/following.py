@@ -159,4 +159,3 @@ class Followers:
 def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(task.cancel)
-

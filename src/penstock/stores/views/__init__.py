@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.stores.views.change_log import BatchChanges, LoggedChanges
+from penstock.stores.views.deliveries import Commit
 from penstock.stores.views.model import (
     Answer,
     BatchCommit,
@@ -21,6 +22,7 @@ __all__ = [
     "Answer",
     "BatchChanges",
     "BatchCommit",
+    "Commit",
     "CommitResult",
     "JobTransition",
     "Kept",

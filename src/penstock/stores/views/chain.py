@@ -6,6 +6,8 @@ the order in which views were made is one in which they can be refreshed, each o
 A view can be held: it is then not refreshed, and neither is what is built on it, which would show two batches at once.
 The ledger has a row of each view that stands still, with the batches of the jobs below that it shows; a view that
 follows has none, since it shows what is committed. Held views are filled anew before they follow again.
+
+A view may read streams beside views: batches of its own come into it then, and the ledger has those.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InternalError, PenstockError
 from penstock.stores.views.finish_view import FinishView
-from penstock.stores.views.ledger import HELD, WAITS, write_entry
+from penstock.stores.views.ledger import HELD, WAITS, held_mark, write_entry
 from penstock.stores.views.model import LedgerEntry, PartitionOffset
 from penstock.stores.views.view_rows import note_changes
 from penstock.stores.views.view_table import BatchMark
@@ -67,12 +69,12 @@ class Chain:
 
     def still(self, name: str) -> bool:
         """Whether a view is not refreshed, by itself or because of one below."""
-        latest = self._ledger.get(name)
+        latest = self._ledger.get(self.mark_of(name))
         return latest is not None and latest.offsets_hash in (HELD, WAITS)
 
     def held(self, name: str) -> bool:
         """Whether somebody holds the view itself."""
-        latest = self._ledger.get(name)
+        latest = self._ledger.get(self.mark_of(name))
         return latest is not None and latest.offsets_hash == HELD
 
     def entry(self, name: str, released: Collection[str] = ()) -> LedgerEntry | None:
@@ -80,9 +82,10 @@ class Chain:
 
         `released` are views that stood still until now.
         """
-        own = None if name in released else self._ledger.get(name)
         table = self.views.get(name)
-        if own is not None or table is None or not table.parents:
+        fed = table is not None and _fed(table)
+        own = None if name in released and not fed else self._ledger.get(name)
+        if own is not None or table is None or not table.parents or fed:
             return own
         offsets: dict[str, PartitionOffset] = {}
         below: list[LedgerEntry] = []
@@ -91,7 +94,7 @@ class Chain:
             if entry is None:
                 continue
             below.append(entry)
-            if parent.parents:
+            if parent.parents and not _fed(parent):
                 offsets |= {at.connector_id: at for at in entry.offsets}
             else:
                 offsets[entry.job] = PartitionOffset(entry.job, 0, entry.batch_id, entry.completed_at_us)
@@ -127,7 +130,7 @@ class Chain:
             self._note(writer, changed, mark.first_seq, changes, moved)
         for table in self._following(moved, result):
             first = self._last_seq[table.spec.name] + 1
-            own = replace(mark, first_seq=first)
+            own = self._own(table, replace(mark, first_seq=first))
             with self._of(table):
                 count = table.refresh(writer, moved, own)
             result.changes[table.spec.name] = count
@@ -154,17 +157,18 @@ class Chain:
         stopped = {entry.job for entry in result.held}
         for table in self.views.values():
             own = table.spec.name
-            if own in stopped or not self.still(own) or (self.held(own) and own != name):
+            marked = self.mark_of(own)
+            if marked in stopped or not self.still(own) or (self.held(own) and own != name):
                 continue
             below = {parent.spec.name for parent in table.parents} - {*result.released}
             if any(self.still(parent) for parent in below):
                 if own == name:  # it waits for another one
-                    writer.execute("UPDATE store.ledger SET hash = ? WHERE job = ?", [WAITS, own])
-                    entry = self._ledger.get(own)
+                    writer.execute("UPDATE store.ledger SET hash = ? WHERE job = ?", [WAITS, marked])
+                    entry = self._ledger.get(marked)
                     assert entry is not None
                     result.held.append(replace(entry, offsets_hash=WAITS))
                 continue
-            writer.execute("DELETE FROM store.ledger WHERE job = ?", [own])
+            writer.execute("DELETE FROM store.ledger WHERE job = ?", [marked])
             result.released.append(own)
             result.changes[own] = self._fill(writer, table, now_us, result.released)
         return result
@@ -172,11 +176,11 @@ class Chain:
     def fill_new(self, writer: Writer, table: ViewTable, now_us: int) -> tuple[int, LedgerEntry | None]:
         """The first rows of a view; its entry in the ledger where it has to wait for one below."""
         entry = self._newest(table, ())
-        count = _filled(table).refill(writer, _mark(entry, now_us, 1))
+        count = _filled(table).refill(writer, self._own(table, _mark(entry, now_us, 1)))
         if entry is None or not any(self.still(parent.spec.name) for parent in table.parents):
             return count, None
-        entry = replace(entry, job=table.spec.name, offsets_hash=WAITS, tracker="", counters={})
-        write_entry(writer, entry, table.id)
+        entry = replace(entry, job=_marked(table), offsets_hash=WAITS, tracker="", counters={})
+        write_entry(writer, entry, None if _fed(table) else table.id)
         return count, entry
 
     def hold(self, writer: Writer, name: str) -> Refreshed:
@@ -188,16 +192,16 @@ class Chain:
     def _hold(self, writer: Writer, name: str, result: Refreshed) -> None:
         noted = {entry.job for entry in result.held}
         for table in (self.views[name], *self.built_on(name)):
-            own = table.spec.name
+            own, marked = table.spec.name, _marked(table)
             word = HELD if own == name else WAITS
-            if own in noted or (self.still(own) and (word == WAITS or self.held(own))):
+            if marked in noted or (self.still(own) and (word == WAITS or self.held(own))):
                 continue
             entry = self.entry(own)
             if entry is None:  # nothing has come yet, below neither
                 entry = LedgerEntry(own, -1, word, None, "", (), {}, 0, 0, 0, 0)
-            entry = replace(entry, job=own, offsets_hash=word)
-            writer.execute("DELETE FROM store.ledger WHERE job = ?", [own])
-            write_entry(writer, entry, table.id)
+            entry = replace(entry, job=marked, offsets_hash=word)
+            writer.execute("DELETE FROM store.ledger WHERE job = ?", [marked])
+            write_entry(writer, entry, None if _fed(table) else table.id)
             result.held.append(entry)
 
     def built_on(self, name: str) -> Iterator[ViewTable]:
@@ -213,7 +217,7 @@ class Chain:
         stopped = {entry.job for entry in result.held}
         for table in self.views.values():
             own = table.spec.name
-            if own in stopped or not any(parent.id in moved for parent in table.parents) or self.still(own):
+            if _marked(table) in stopped or not any(parent.id in moved for parent in table.parents) or self.still(own):
                 continue
             yield _filled(table)
 
@@ -230,7 +234,19 @@ class Chain:
     def _fill(self, writer: Writer, table: ViewTable, now_us: int, released: Collection[str] = ()) -> int:
         mark = _mark(self._newest(table, released), now_us, self._last_seq[table.spec.name] + 1)
         with self._of(table):
-            return _filled(table).refill(writer, mark)
+            return _filled(table).refill(writer, self._own(table, mark))
+
+    def _own(self, table: ViewTable, mark: BatchMark) -> BatchMark:
+        """The mark, with the batch that the view shows: where rows come of its own, it counts batches by itself."""
+        if not _fed(table):
+            return mark
+        latest = self._ledger.get(table.spec.name)
+        return replace(mark, batch=-1 if latest is None else latest.batch_id)
+
+    def mark_of(self, name: str) -> str:
+        """The job under which the ledger has it that a view stands still."""
+        table = self.views.get(name)
+        return name if table is None else _marked(table)
 
     @contextmanager
     def _of(self, table: ViewTable) -> Iterator[None]:
@@ -242,6 +258,16 @@ class Chain:
             if error.condition in _OF_THE_STORE:
                 raise
             raise RefreshFailedError(table.spec.name, error) from error
+
+
+def _fed(table: ViewTable) -> bool:
+    """Whether batches of its own come into a view, beside what the views below bring."""
+    return isinstance(table, FinishView) and table.fed
+
+
+def _marked(table: ViewTable) -> str:
+    """The job under which the ledger has it that a view stands still: one that has batches of its own keeps those."""
+    return held_mark(table.spec.name) if _fed(table) else table.spec.name
 
 
 def _mark(entry: LedgerEntry | None, now_us: int, first_seq: int) -> BatchMark:

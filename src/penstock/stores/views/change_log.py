@@ -112,7 +112,12 @@ def batch_changes(reader: duckdb.DuckDBPyConnection, view: ViewTable, batch: int
     row = one_row(reader, f"SELECT coalesce(min(seq), 1), count(seq) FROM {view.log()} WHERE batch = {batch}")
     assert row is not None
     first, count = row
-    return _changes(fetched(reader, view.changes(first - 1, count)), view)
+    return logged_changes(reader, view, first - 1, count)
+
+
+def logged_changes(reader: duckdb.DuckDBPyConnection, view: ViewTable, since: int, count: int) -> BatchChanges:
+    """So many changes of a view behind one of them."""
+    return _changes(fetched(reader, view.changes(since, count)), view)
 
 
 def _changes(found: pa.Table, view: ViewTable) -> BatchChanges:

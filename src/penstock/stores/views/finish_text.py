@@ -54,15 +54,18 @@ class StageText:
 
     def answers(self, *, whole: bool = False) -> list[str]:
         """The rows of the touched keys leave the answer, and come into it as they are now; `whole`: of all keys."""
-        leaves = ", ".join(f"{quoted(leaf.name)} AS ({self._leaf(leaf, whole)})" for leaf in self._stage.leaves)
         keys = [] if whole else [f"v.{self.source.columns[name]}" for name in self._stage.keys]
         gone = f"DELETE FROM {self.source.table} AS v{_matching(keys)}"
-        text = f"SELECT * FROM ({self._stage.text}) AS answer ({self._listed})"
         return [
-            f"CREATE OR REPLACE TEMP TABLE nw AS WITH {leaves} {text}",
+            f"CREATE OR REPLACE TEMP TABLE nw AS {self.asked(whole=whole)}",
             f"CREATE OR REPLACE TEMP TABLE od AS WITH o AS ({gone} RETURNING *) FROM o",
             f"INSERT INTO {self.source.table} SELECT {self._listed} FROM nw",
         ]
+
+    def asked(self, *, whole: bool) -> str:
+        """The query of the stage, for the touched keys or for all."""
+        leaves = ", ".join(f"{quoted(leaf.name)} AS ({self._leaf(leaf, whole)})" for leaf in self._stage.leaves)
+        return f"WITH {leaves} SELECT * FROM ({self._stage.text}) AS answer ({self._listed})"
 
     def changes(self) -> str:
         """The rows that differ, as they were and as they are, for the stages above."""

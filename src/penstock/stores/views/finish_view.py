@@ -47,6 +47,7 @@ class FinishView:
         self._text = FinishText(number, spec, spec.finish, views)
         self._clocks = f"store.t{number}"  # of batches, where rows are kept for a time
         self.parents: tuple[ViewTable, ...] = tuple({rows.parent.id: rows.parent for rows in self._text.views}.values())
+        self.fed = bool(self._text.kept)  # batches bring rows of its own
 
     def create(self, writer: duckdb.DuckDBPyConnection) -> None:
         for statement in self._text.creates():

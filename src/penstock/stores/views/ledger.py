@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 HELD: Final = "held"
 WAITS: Final = "waits"
 
+
+def held_mark(view: str) -> str:
+    """In the place of the job, where a view that has batches of its own stands still; no user can give this name."""
+    return f"__held {view}"
+
+
 _COLUMNS: Final = 'job, batch, hash, wm, tracker, "offsets", counters, input_rows, size_bytes, started, completed'
 
 

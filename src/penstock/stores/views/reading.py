@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.stores.duckdb_types import from_duckdb, quoted, to_duckdb
 from penstock.stores.views.database import fetched
+from penstock.stores.views.finish_view import FinishView
 from penstock.stores.views.model import Answer, AsOf
 
 if TYPE_CHECKING:
@@ -84,9 +85,11 @@ def _below(view: ViewTable) -> Iterator[ViewTable]:
 
 def _shown(view: ViewTable, latest: Mapping[int, AsOf]) -> dict[int, AsOf]:
     """The batches that a view shows, by the number of the view of each job."""
-    if view.id in latest or not view.parents:
-        return {view.id: latest.get(view.id, (None, None))}
-    found: dict[int, AsOf] = {}
+    fed = isinstance(view, FinishView) and view.fed
+    own = {view.id: latest.get(view.id, (None, None))}
+    if not view.parents or (view.id in latest and not fed):
+        return own
+    found: dict[int, AsOf] = own if fed else {}
     for parent in view.parents:
         found |= _shown(parent, latest)
     return found

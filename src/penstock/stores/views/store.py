@@ -23,10 +23,11 @@ from penstock.stores.views.append_view import AppendView
 from penstock.stores.views.chain import Chain, Refreshed, RefreshFailedError
 from penstock.stores.views.change_log import BatchChanges, batch_changes, extent, trim, trim_batches
 from penstock.stores.views.database import ViewDatabase, one_row
+from penstock.stores.views.deliveries import Deliveries
 from penstock.stores.views.finish_view import FinishView
 from penstock.stores.views.job_records import JobRecords
 from penstock.stores.views.keyed_view import KeyedView
-from penstock.stores.views.ledger import Ledger, write_entry
+from penstock.stores.views.ledger import HELD, WAITS, Ledger, held_mark, write_entry
 from penstock.stores.views.model import (
     BatchCommit,
     CommitResult,
@@ -38,7 +39,6 @@ from penstock.stores.views.panes_view import PanesView
 from penstock.stores.views.schema import prepare
 from penstock.stores.views.sessions_view import SessionsView
 from penstock.stores.views.spec_text import spec_from_text, spec_to_text
-from penstock.stores.views.store_reading import StoreReading
 from penstock.stores.views.user_aggregates import AggregateParts, add_aggregate
 from penstock.stores.views.view_table import KEPT_BATCHES as KEPT_CHANGES
 from penstock.stores.views.view_table import TIDY_EVERY, BatchMark, ViewTable
@@ -66,7 +66,7 @@ _EVERYTHING: Final = Kept()
 NO_RELATIONS: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-class ViewStore(StoreReading, JobRecords):
+class ViewStore(Deliveries, JobRecords):
     """An open view store. Any thread may use it."""
 
     def __init__(self, database: ViewDatabase, clock: Callable[[], int], kept_batches: int) -> None:
@@ -177,7 +177,9 @@ class ViewStore(StoreReading, JobRecords):
                 table.drop(writer)
                 writer.execute("DELETE FROM store.views WHERE id = ?", [table.id])
                 writer.execute("UPDATE store.ledger SET view = NULL WHERE view = ?", [table.id])
+                writer.execute("DELETE FROM store.ledger WHERE job = ?", [held_mark(name)])
             self._use({other: kept for other, kept in self._views.items() if other != name})
+            self._ledger.forget(held_mark(name))
             self._last_seq.pop(name, None)
         with self._changed:
             self._changed.notify_all()
@@ -296,7 +298,8 @@ class ViewStore(StoreReading, JobRecords):
     def tracker(self, job: str) -> tuple[str, int | None] | None:
         """The job's tracker and watermark as they were last kept, by a batch or outside one."""
         with self._lock:
-            return None if self._chain.still(job) else self._ledger.tracker(job)
+            latest = self._ledger.get(job)
+            return None if latest is not None and latest.offsets_hash in (HELD, WAITS) else self._ledger.tracker(job)
 
     def rollback(self, job: str, batch_id: int) -> None:
         """Put view, changes, ledger, tracker, late rows and dead letters back to what they were after a batch.
@@ -372,7 +375,7 @@ class ViewStore(StoreReading, JobRecords):
         for name, changes in found.changes.items():
             self._last_seq[name] += changes
         for name in found.released:
-            self._ledger.forget(name)
+            self._ledger.forget(self._chain.mark_of(name))
         for entry in found.held:
             self._ledger.remember(entry)
 

@@ -12,6 +12,8 @@ from penstock.stores.duckdb_types import quoted
 from penstock.stores.views.finish_sources import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.plan.finish_plan import KeptRows
     from penstock.stores.views.view_table import ViewTable
 
@@ -25,15 +27,16 @@ class ViewRows:
         self._rows = rows
         self.parent = parent
         columns = {entry.name: f"r{at}" for at, entry in enumerate(rows.columns)}
-        self.source = Source(self._read(parent.select(), columns), f"x{place}", columns)
+        self.source = Source(self.read(parent.select(), columns), f"x{place}", columns)
 
-    def _read(self, source: str, columns: dict[str, str]) -> str:
+    def read(self, source: str, columns: Mapping[str, str]) -> str:
+        """What the plan reads of the view, over a query that gives rows of it."""
         listed = ", ".join(f"{quoted(name)} AS {own}" for name, own in columns.items())
         return f"(WITH {quoted(self._rows.relation)} AS ({source}) SELECT {listed} FROM ({self._rows.read}))"
 
     def changed(self) -> str:
         """What the batch changed there becomes what has changed for the stages."""
-        read = self._read(f"FROM {changed_table(self.parent)}", dict(self.source.columns))
+        read = self.read(f"FROM {changed_table(self.parent)}", self.source.columns)
         return f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS FROM {read}"
 
     def unchanged(self) -> str:
