@@ -287,7 +287,7 @@ class Job:
     def begin_no_batch(self) -> None:
         """The engine is about to close: a batch that is under way is the last one."""
         if self._run is not None:
-            self._run.callback.closing.set()
+            self._run.begin_no_batch()
 
     def close(self) -> None:
         """The engine closes: the query ends, the state that is kept stays what it is."""

@@ -136,13 +136,17 @@ class Run:
             return self.callback.error
         return self._query.exception() if self._query is not None else None
 
+    def begin_no_batch(self) -> None:
+        """A batch that is under way is the last one."""
+        self.callback.closing.set()
+
     def stop(self) -> None:
         """End the query at a batch boundary.
 
         Spark breaks when it is stopped while a callback runs. So the callback is asked to begin no batch, the one that
         is under way is let finish, and only then is Spark stopped.
         """
-        self.callback.closing.set()
+        self.begin_no_batch()
         if self._query is not None:
             with self.callback.busy:
                 pass  # a batch that begins from here on ends itself; holding the lock on would block it, and Spark too

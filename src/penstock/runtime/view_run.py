@@ -53,6 +53,9 @@ class ViewRun(Run):
     def cause(self) -> BaseException | None:
         return None
 
+    def begin_no_batch(self) -> None:
+        """It has no batches."""
+
     def stop(self) -> None:
         """Nothing runs; the job holds the view when it is stopped, and not when the database is closed."""
 

@@ -153,9 +153,12 @@ class ViewSinkRun(ViewRun):
     def cause(self) -> BaseException | None:
         return self._error
 
+    def begin_no_batch(self) -> None:
+        self._closing.set()
+
     def stop(self) -> None:
         """End at a batch boundary: the batch that is under way is let finish."""
-        self._closing.set()
+        self.begin_no_batch()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(_STOP_SECONDS)
 
