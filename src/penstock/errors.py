@@ -166,7 +166,11 @@ CONDITIONS: dict[str, Condition] = _table(
     ("INVALID_ARGUMENT", "22023", "an argument has a value or type that does not fit"),
     ("UNKNOWN_TYPE", "42704", "no data type has this name"),
     ("TYPE_MISMATCH", "42804", "a value has a type that does not fit where it goes"),
-    ("KEY_MISMATCH", "42P10", "the key of a sink does not tell the rows of the query apart"),
+    (
+        "KEY_MISMATCH",
+        "42P10",
+        "the key of a sink, or of a subscription to upserts, does not tell the rows of the query or view apart",
+    ),
     ("COLUMN_COUNT_MISMATCH", "42P10", "a query has more or fewer columns than the place it goes to"),
     ("WRONG_OBJECT_KIND", "42809", "the object exists but is of a kind that cannot be used here"),
     ("NOT_GROUPED", "42803", "a column is neither grouped nor inside an aggregate"),
@@ -201,7 +205,11 @@ CONDITIONS: dict[str, Condition] = _table(
     ("RECURSIVE_QUERY", "0A000", "recursive queries are not offered"),
     ("NONDETERMINISTIC_KEY", "0A000", "a key must have the same value each time it is computed"),
     ("UNBOUNDED_CROSS_JOIN", "0A000", "a join of two streams needs an equality between them"),
-    ("SINK_CANNOT_UPDATE", "0A000", "the sink takes appended rows and the query changes rows it has sent"),
+    (
+        "SINK_CANNOT_UPDATE",
+        "0A000",
+        "the sink, or the subscription, takes appended rows and the query changes rows it has sent",
+    ),
     # not yet
     ("STATEMENT_NOT_YET", "0A000", "the statement is planned but not there yet"),
     ("DIALECT_NOT_YET", "0A000", "the spelling belongs to a dialect that is planned but not there yet"),
