@@ -84,8 +84,8 @@ class QueryGrammar(RelationGrammar):
                 self.fail("SELECT")
             self._match_r_paren()
             this = self._parse_subquery(inner, parse_alias=parse_subquery_alias)
-            if table and self._curr.token_type not in self.SET_OPERATIONS:
-                return this
+            if table:
+                return this  # a set operation behind it belongs to the SELECT around, or to the brackets around
         elif self._curr.token_type == T.VALUES:
             this = self._parse_derived_table_values()
         else:

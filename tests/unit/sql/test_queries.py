@@ -147,6 +147,32 @@ def test_spellings_of_one_query(first: str, second: str) -> None:
     assert select(first) == select(second)
 
 
+@pytest.mark.parametrize("word", ["UNION", "UNION ALL", "UNION DISTINCT", "EXCEPT", "INTERSECT"])
+@pytest.mark.parametrize(
+    "source", ["(SELECT a FROM t) AS x", "(SELECT a FROM t)", "s, (SELECT a FROM t) AS x", "(t JOIN u USING (a))"]
+)
+def test_a_set_operation_behind_a_subquery(word: str, source: str) -> None:
+    """L7: it belongs to the SELECT around the subquery, not to the subquery."""
+    found = tree(f"SELECT a FROM {source} {word} SELECT b FROM v")
+    assert isinstance(found, exp.SetOperation)
+    assert isinstance(found.this, exp.Select)
+    assert isinstance(found.expression, exp.Select)
+    assert found.this == tree(f"SELECT a FROM {source}")
+    assert tree(f"SELECT a FROM {source} WHERE true {word} SELECT b FROM v").expression == found.expression
+
+
+@pytest.mark.parametrize("word", ["UNION ALL", "EXCEPT", "INTERSECT"])
+def test_a_set_operation_in_brackets_is_the_subquery(word: str) -> None:
+    """L7"""
+    for text in (
+        f"((SELECT a FROM t) {word} (SELECT b FROM u)) AS x",
+        f"(SELECT a FROM t {word} SELECT b FROM u) AS x",
+    ):
+        found = tree(f"SELECT a FROM {text}")
+        assert isinstance(found, exp.Select)
+        assert isinstance(found.args["from_"].this.this, exp.SetOperation)
+
+
 def test_joins() -> None:
     """G11, L7: sides and methods; a comma is a join with nothing."""
     found = tree("SELECT * FROM a LEFT JOIN b ON a.x = b.x CROSS JOIN c NATURAL JOIN d ASOF JOIN e MATCH_CONDITION(a.t >= e.t) "
