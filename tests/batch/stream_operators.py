@@ -38,6 +38,13 @@ WINDOWED: dict[str, tuple[str, str | None]] = {
     "window of processing time": (
         f"SELECT who, window_start, COUNT(*) AS n FROM orders GROUP BY who, TUMBLE(at, {_MINUTE})", None,
     ),
+    "cumulating window of processing time": (
+        (f"SELECT window_end, COUNT(*) AS n FROM CUMULATE(TABLE orders, DESCRIPTOR(at), {_MINUTE}, {_HOUR}) "
+        "GROUP BY window_start, window_end"), None,
+    ),
+    "session of processing time": (
+        f"SELECT who, window_start, COUNT(*) AS n FROM orders GROUP BY who, SESSION(at, {_MINUTE})", None,
+    ),
     "window of processing time, each change": (
         f"SELECT who, window_start, COUNT(*) AS n FROM orders GROUP BY who, HOP(at, {_MINUTE}, {_HOUR}) EMIT CHANGES", None,
     ),
@@ -64,5 +71,12 @@ WINDOWED: dict[str, tuple[str, str | None]] = {
     "left join of streams within a time": (f"SELECT o.id, p.cents {_WITHIN.format('LEFT')}", None),
     "join of streams": (f"SELECT o.id, p.cents {_PAID.format('')}", None),
     "left join of streams": (f"SELECT o.id, p.cents {_PAID.format('LEFT')}", None),
+    "join of streams by inequality": ("SELECT o.id, p.cents FROM orders o JOIN payments p ON o.cents < p.cents", None),
+    "cross join of streams": ("SELECT o.id, p.cents FROM orders o CROSS JOIN payments p", "UNBOUNDED_CROSS_JOIN"),
+    "lateral limit over streams": (
+        ("SELECT o.id, t.cents FROM orders o, LATERAL (SELECT p.cents FROM payments p WHERE p.id = o.id "
+        "ORDER BY p.cents DESC, p.ts LIMIT 2) t"), None,
+    ),
+    "limit without an order": ("SELECT id FROM orders LIMIT 3", None),
     "full join of streams": (f"SELECT o.id, p.cents {_PAID.format('FULL')}", None),
 }  # fmt: skip

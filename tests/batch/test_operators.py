@@ -35,7 +35,16 @@ OPERATORS = {
     "semi join": ("SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM people p WHERE p.who = o.who) ORDER BY id", None),
     "anti join": ("SELECT id FROM orders o WHERE NOT EXISTS (SELECT 1 FROM people p WHERE p.who = o.who) ORDER BY id", None),
     "cross join": ("SELECT o.id, p.region FROM orders o CROSS JOIN people p ORDER BY o.id, p.region", None),
-    "sort": ("SELECT id FROM orders ORDER BY cents DESC NULLS LAST, id", "UPDATING_TOP_N"),
+    "sort": ("SELECT id FROM orders ORDER BY cents DESC NULLS LAST, id", None),
+    "lateral limit": (
+        ("SELECT p.region, t.id FROM people p LEFT JOIN LATERAL (SELECT o.id FROM orders o WHERE o.who = p.who "
+        "ORDER BY o.cents DESC NULLS LAST, o.id LIMIT 1) t ON true ORDER BY p.region"), None,
+    ),
+    "lateral aggregate": (
+        ("SELECT p.region, t.n FROM people p, LATERAL (SELECT COUNT(*) AS n FROM orders o WHERE o.who <= p.who) t "
+        "ORDER BY p.region"), None,
+    ),
+    "join by inequality": ("SELECT o.id, p.region FROM orders o JOIN people p ON o.who < p.who ORDER BY o.id, p.region", None),
     "top n": ("SELECT id, cents FROM orders WHERE cents IS NOT NULL ORDER BY cents DESC, id LIMIT 3", None),
     "limit and offset": ("SELECT id FROM orders ORDER BY id LIMIT 2 OFFSET 3", None),
     "distinct": ("SELECT DISTINCT who FROM orders ORDER BY who NULLS FIRST", None),
@@ -90,9 +99,10 @@ def test_windows_of_streams(sql: str, condition: str | None) -> None:
     """SC35, G13: windows of every kind, and joins of streams."""
     report = analyze_script(f"{WINDOWED_STREAMS} CREATE MATERIALIZED VIEW v AS {sql}")[-1]
     assert (None if report.error is None else report.error.condition) == condition
-    assert report.analysis is not None
-    assert report.analysis.plan is not None
-    assert plan_job(report.analysis.plan).how
+    if condition is None:
+        assert report.analysis is not None
+        assert report.analysis.plan is not None
+        assert plan_job(report.analysis.plan).how
 
 
 def test_the_table_of_what_streams_have() -> None:

@@ -17,8 +17,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 JOBS = (
     "top 2 of a key", "several distinct", "by a computed key", "aggregate of an aggregate", "full join",
-    "three streams, one by another key",
+    "three streams, one by another key", "left lateral limit", "join by inequality",
 )  # fmt: skip
+SHUFFLES = (1, 2, 5)  # partitions, by turns
 COLUMNS = {"l": ("k", "id", "v", "s"), "r": ("k", "id", "w", "s"), "u": ("k", "x")}
 
 
@@ -35,7 +36,8 @@ def test_views_are_the_batch_answer_also_after_a_stop(opened: Opened) -> None:
                 if run == 0:
                     db.execute(STREAMS)
                     for place, shape in enumerate(JOBS):
-                        db.execute(f"CREATE MATERIALIZED VIEW v{place} AS {SHAPES[shape][0]}")
+                        options = f"parallelism = {SHUFFLES[place % len(SHUFFLES)]}"
+                        db.execute(f"CREATE MATERIALIZED VIEW v{place} WITH ({options}) AS {SHAPES[shape][0]}")
                 for _ in range(3):
                     batch = random_batch(rnd, 10 * number)
                     number += 1
@@ -100,6 +102,15 @@ OVER_TIME: dict[str, tuple[str, str]] = {
         f"""WITH c AS ({COUNTED}) SELECT a.category, COUNT(DISTINCT x.n) AS sizes, MAX(y.total)::BIGINT AS total FROM auction AS a
         LEFT JOIN c AS x ON a.id = x.auction LEFT JOIN (SELECT auction, SUM(n) AS total FROM c GROUP BY auction) AS y
         ON a.id = y.auction GROUP BY a.category""",
+    ),
+    # the auction as it was when the bid came, by either spelling
+    "asof": (
+        "SELECT b.price, a.category FROM bid AS b ASOF LEFT JOIN auction AS a ON b.auction = a.id AND b.ts >= a.ts",
+        "",
+    ),
+    "as_of": (
+        "SELECT b.price, a.category FROM bid AS b JOIN auction FOR SYSTEM_TIME AS OF b.ts AS a ON b.auction = a.id",
+        "SELECT b.price, a.category FROM bid AS b ASOF JOIN auction AS a ON b.auction = a.id AND b.ts >= a.ts",
     ),
     # a join within a bound and distinct rows, each kept by Spark
     "quick": (

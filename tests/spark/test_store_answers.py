@@ -111,6 +111,8 @@ def expressions() -> list[str]:
               "ts < TIMESTAMP '2024-01-29 00:00:01'", "day = '2024-02-29'", "day > DATE '2000-01-01'",
               "ts = '2024-01-29T00:00:00'", "ts + INTERVAL '250' MILLISECOND"]  # fmt: skip
     found += ["a[1]", "a[2]", "a[9]", "size(a)", "a[1] + 1"]
+    found += ["round(d, 2)", "round(e, 1)", "round(d)", "round(d * 0.1, 2)", "round(i)", "round(i / 8, 2)", "floor(d)",
+              "ceil(e)", "floor(i)", "ceiling(i / 4)"]  # fmt: skip
     found += ["1", "1.5", "'x'", "TRUE", "1e3", "2147483648", "0.001", "i > 1.5 AND d < 1e2", "d > 2147483648"]
     return found
 
@@ -163,6 +165,13 @@ QUERIES = [
     ),
     "SELECT id, m * m AS a, m * n AS b, m * i AS c, CAST(m AS DECIMAL(18, 2)) * 10 AS d FROM v",
     "SELECT SUM(m * m) AS a, MAX(m) * MAX(m) AS b FROM v",
+    "SELECT flag, AVG(m) AS a, AVG(n) AS b, AVG(DISTINCT m) AS c, AVG(SUM(m)) OVER () AS d FROM v GROUP BY flag",
+    "SELECT AVG(m) AS a, AVG(-m) AS b, AVG(m) FILTER (WHERE id > 100) AS c FROM v",
+    "SELECT COUNT(DISTINCT i, flag) AS a, COUNT(DISTINCT s, d) AS b FROM v",
+    "SELECT flag, size(collect_list(i)) AS a, size(collect_set(i % 2)) AS b, collect_set(s IS NULL) AS c FROM v GROUP BY flag",
+    "SELECT v.id, t.label FROM v, LATERAL (SELECT label FROM w WHERE w.k = v.i ORDER BY weight DESC, label LIMIT 1) AS t",
+    "SELECT v.id, t.n FROM v LEFT JOIN LATERAL (SELECT COUNT(*) AS n FROM w WHERE w.k <= v.i) AS t ON t.n > 0",
+    "SELECT id FROM v WHERE b IN (SELECT k FROM w) OR j NOT IN (SELECT b FROM v AS x WHERE b IS NOT NULL)",
     "SELECT SUM(DISTINCT i % 2) AS a, AVG(DISTINCT j % 3) AS b, SUM(DISTINCT m) AS c FROM v",
     "SELECT id, STDDEV(j) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS z FROM v",
     "SELECT * FROM (VALUES (1, 'a', 1.5), (2, NULL, 2.25)) AS t(x, y, z) WHERE x > 1",

@@ -26,6 +26,8 @@ _OPERATIONS: Final = ("c", "u", "d", "r", "t", "m")  # created, updated, deleted
 _WITH_ROW: Final = ("c", "u", "r")
 _ROW: Final = "after"
 _BEFORE: Final = "before"
+_TAKES_BACK: Final = ("u", "d")
+_CHANGE: Final = "__change"
 _DELETE, _TRUNCATE, _MESSAGE = "d", "t", "m"
 
 
@@ -58,12 +60,14 @@ def decode_debezium(frame: DataFrame, definition: SourceDefinition, wanted: Sequ
 def decode_changes(frame: DataFrame, definition: SourceDefinition, wanted: Sequence[ColumnDefinition]) -> DataFrame:
     """The frame with the wanted columns of the rows, `__deleted` and `__error`; without tombstones and messages.
 
-    Of a row that is deleted only the key and the version are read: from the row before.
+    Of a row that is deleted only the key and the version are read: from the row before. Without a primary key all of
+    that row is, and an update is two rows: the one before, which is deleted, and the one after.
     """
     from pyspark.sql import functions as f
 
+    keyed = bool(definition.primary_key)
     kept = {*definition.primary_key, definition.options.values.get("version_column")}
-    known = [column for column in wanted if column.name in kept] or list(wanted[:1])
+    known = [column for column in wanted if column.name in kept or not keyed] or list(wanted[:1])
     members = [
         ColumnDefinition(OPERATION, STRING),
         ColumnDefinition(_BEFORE, _struct(known)),
@@ -85,7 +89,15 @@ def decode_changes(frame: DataFrame, definition: SourceDefinition, wanted: Seque
         .when(operation == _TRUNCATE, f.lit("a truncation of the whole table cannot be followed"))
         .when(operation.isin(*_WITH_ROW) & f.col(_ROW).isNull(), f.concat(f.lit("no row after operation "), operation))
     )
+    if not keyed:
+        rowless = operation.isin(*_TAKES_BACK) & f.col(_BEFORE).isNull()
+        whole = ": without a primary key the whole row has to be there (REPLICA IDENTITY FULL)"
+        error = error.when(rowless, f.concat(f.lit("no row before operation "), operation, f.lit(whole)))
     decoded = decoded.filter(f.coalesce(operation != _MESSAGE, f.lit(True)))
+    if not keyed:
+        decoded = decoded.withColumn("__error", f.coalesce(f.col("__error"), error))
+        shown = {column.name for column in wanted}
+        return _whole_rows(decoded, wanted).drop(*[column.name for column in members if column.name not in shown])
     gone = f.coalesce(operation == _DELETE, f.lit(False))
     names = {column.name for column in known}
     rows = {
@@ -97,6 +109,24 @@ def decode_changes(frame: DataFrame, definition: SourceDefinition, wanted: Seque
     made = {**rows, DELETED: gone, "__error": f.coalesce(f.col("__error"), error)}
     left = [column.name for column in members if column.name not in rows]
     return decoded.withColumns(made).drop(*left)
+
+
+def _whole_rows(decoded: DataFrame, wanted: Sequence[ColumnDefinition]) -> DataFrame:
+    """Each row that a record takes away or brings as a row of its own; of a bad record one, so that it can be told."""
+    from pyspark.sql import functions as f
+
+    operation, change = f.col(OPERATION), f.col(_CHANGE)
+    before = f.struct(f.lit(True).alias("gone"), f.col(_BEFORE).alias("row"))
+    after = f.struct(f.lit(False).alias("gone"), f.col(_ROW).alias("row"))
+    good = f.col("__error").isNull()
+    both = (
+        f.when(good & (operation == "u"), f.array(before, after))
+        .when(good & (operation == _DELETE), f.array(before))
+        .otherwise(f.array(after))
+    )
+    made = decoded.withColumn(_CHANGE, f.explode(both))
+    rows = {column.name: change["row"][column.name] for column in wanted}
+    return made.withColumns({**rows, DELETED: change["gone"]}).drop(_CHANGE)
 
 
 def _struct(columns: Sequence[ColumnDefinition]) -> SqlType:

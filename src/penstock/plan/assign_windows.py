@@ -85,7 +85,12 @@ def _tree(relation: Relation, leaf: Leaf, kept: list[Field], time: exp.Expr, spe
 
 
 def _cumulate(windowed: exp.Select, kept: list[Field], time: exp.Expr, spec: WindowSpec) -> exp.Select:
-    """Of the hopping windows of a row those that end inside the cumulating window it belongs to: its steps."""
+    """Of the hopping windows of a row those that end inside the cumulating window it belongs to: its steps.
+
+    Of processing time Spark is not asked for the windows: the view store is told the steps of each batch.
+    """
+    if spec.processing:
+        return windowed
     inner = "__cumulated"
     stepped = windowed.copy()
     stepped.set("expressions", [*stepped.expressions, aliased(time.copy(), "__stepped")])

@@ -133,8 +133,8 @@ class CoreRows:
         if not _replaced(scan):
             return None
         names = {value.name: name for name, value in self._values[place].items() if isinstance(value, exp.Column)}
-        version = names[scan.version] if scan.version is not None else None
         key = tuple(names[name] for name in scan.key or ())
+        version = names[scan.version] if scan.version is not None and key else None
         return RowChanges(key, version, f"__r{place}_gone", f"__r{place}_partition", f"__r{place}_offset")
 
     def _keep_keys(self, leaf: LeafRows) -> None:

@@ -123,6 +123,10 @@ def _joined(query: exp.Select) -> list[Key]:
     found = _of_relation(from_.this.alias_or_name, below[from_.this.alias_or_name])
     for join in query.args.get("joins") or []:
         alias = join.this.alias_or_name
+        if isinstance(join.this, exp.Lateral) and isinstance(join.this.this, exp.Subquery):
+            asked = join.this.this
+            found = [each for key in found if (each := _correlated(asked, key)) is not None]
+            continue
         if alias not in below or not isinstance(join.this, exp.Table | exp.Subquery):
             return []
         found = _by_equality(found, _of_relation(alias, below[alias]), join, _where_of(query))
@@ -216,9 +220,9 @@ def _correlated(around: exp.Expr, key: Key) -> Key | None:
     found = around.this if isinstance(around, exp.Exists | exp.Subquery) else None
     if isinstance(found, exp.Subquery):
         found = found.this
-    if not isinstance(found, exp.Select) or not _by_rows(found):
+    if not isinstance(found, exp.Select) or found.args.get("laterals") or _inner_queries(found):
         return None
-    where = found.args.get("where")
+    where = found.args.get("where")  # comes first: whatever else the subquery does, it does with rows of one key
     for conjunct in conjuncts_of(where.this) if where is not None else []:
         if not isinstance(conjunct, exp.EQ):
             continue
@@ -241,13 +245,6 @@ def _listed(around: exp.In, key: Key) -> Key | None:
 
 def _with(key: Key, other: Key) -> Key:
     return Key({**key.leaves, **other.leaves}, key.names, key.places, key.sides)
-
-
-def _by_rows(inner: exp.Select) -> bool:
-    """Whether a subquery sees the rows for which its WHERE holds and nothing else."""
-    if any(inner.args.get(clause) for clause in ("limit", "offset", "group", "laterals")) or _inner_queries(inner):
-        return False
-    return not any(isinstance(node, exp.Window) for item in inner.expressions for node in own_nodes(item))
 
 
 def _kept_where(around: exp.In) -> bool:

@@ -34,9 +34,10 @@ def settle_orders(tree: exp.Expr, types: Mapping[str, Mapping[str, SqlType | Non
         if block.args.get("limit") is None and block.args.get("offset") is None:
             if order is not None:
                 raise NotFinishableError("a view has no order")
-        elif order is None:
-            raise NotFinishableError("LIMIT without ORDER BY takes any rows")
         else:
+            if order is None:  # any rows will do, but always the same ones
+                order = exp.Order(expressions=[])
+                block.set("order", order)
             _extend(order, [column(name) for name in outputs(block)])
         if isinstance(block, exp.Select):
             _settle_over(block, types)

@@ -34,7 +34,8 @@ class KeptColumn:
 
 @frozen
 class RowChanges:
-    """How the rows of a relation replace each other: `key` and `version` are kept columns.
+    """How the rows of a relation replace each other: `key` and `version` are kept columns. Without a key they do not:
+    each change brings a whole row, or takes away one that is equal to it.
 
     A batch has further columns for such rows: whether the row is gone, and its place, by which later ones are told from
     earlier ones. Without a version the last row of a key counts. With one the row of the highest version does, whenever
@@ -79,6 +80,8 @@ class KeptRows:
         listed = f"{self.relation} ({', '.join(self.shown)})"
         if self.changes is None:
             return f"every row of {listed}"
+        if not self.changes.key:
+            return f"every row of {listed} that has not gone again"
         more = ", deleted keys included" if self.changes.version is not None else ""
         return f"the latest row by ({', '.join(self.changed_by)}) of {listed}{more}"
 

@@ -67,7 +67,7 @@ class Finished:
         else:
             rows = " and ".join(
                 f"{kept.relation} ({', '.join(kept.shown)})"
-                + (f", the latest by ({', '.join(kept.changed_by)})," if kept.changes is not None else "")
+                + (f", the latest by ({', '.join(kept.changed_by)})," if kept.changed_by else "")
                 for kept in self.plan.rows
                 if kept.read is None
             )
@@ -116,8 +116,9 @@ def finished(plan: LogicalPlan) -> Finished:
         _check(found)
     check_views(plan, known)
     tree = plan.spark.copy()
-    if any(table.name not in known for table in scans(tree)) or tree.find(exp.Lateral) is not None:
-        raise NotFinishableError("a lateral query is not answered by the view store")
+    made_of_rows = [each for each in tree.find_all(exp.Lateral) if not isinstance(each.this, exp.Subquery)]
+    if made_of_rows or any(table.name not in known for table in scans(tree)):
+        raise NotFinishableError("rows that are made of an array are not answered by the view store")
     prune(tree)
     try:
         one_version_a_moment(tree)
@@ -143,7 +144,7 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     bounded = all(scan.kind == "table" for scan in (*plan.scans(), *plan.subquery_nodes()) if isinstance(scan, Scan))
     rows = [kept_rows.words for kept_rows in made.plan.rows if kept_rows.read is None]
     grows = [each.words for each in made.plan.rows if each.changes is None and each.read is None]
-    bound = "its input ends" if bounded else None if grows else "as many rows as there are keys"
+    bound = "its input ends" if bounded else None if grows else "as many rows as there are at the source"
     answers = [f"the answer of {stage.words}" for stage in made.plan.stages[:-1]]
     below = plan.root.inputs[0]
     finish = Finish(
@@ -202,7 +203,7 @@ def _check(scan: Scan | Core) -> None:
         return
     if scan.kind not in ("stream", "table") or scan.looked_up:
         raise NotFinishableError(f'"{scan.relation}" is no stream')
-    if scan.changes is not Mode.APPEND and not scan.key:
+    if scan.changes is Mode.UPSERT and not scan.key:
         raise NotFinishableError(f'the rows of "{scan.relation}" change, and it has no primary key')
 
 
@@ -226,15 +227,16 @@ def _core(rows: CoreRows, plan: FinishPlan, cores: tuple[CoreQuery, ...]) -> exp
             continue
         own = {entry.name for entry in kept_rows.columns}
         where = rows.condition(place)
+        replaces = kept_rows.changes is not None and bool(kept_rows.changes.key)
         items: list[exp.Expr] = [aliased(number(place), SIDE)]
         for entry in every:
             value = rows.value(entry.name) if entry.name in own else exp.Null()
-            if entry.name in own and kept_rows.changes is not None:
+            if entry.name in own and replaces:
                 value = only_present(kept_rows, value, where)
             items.append(aliased(value, entry.name))
         for other in kept_of_all:
-            items += change_items(other, where, own=other is kept_rows)
-        if kept_rows.changes is not None:
+            items += change_items(other, where if replaces else None, own=other is kept_rows)
+        if replaces:
             where = None  # a row that is filtered out still takes the place of an earlier one
         name = kept_rows.relation
         source: exp.Expr = exp.Table(this=identifier(name), alias=exp.TableAlias(this=identifier(name)))

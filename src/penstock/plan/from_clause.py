@@ -11,16 +11,18 @@ from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.assign_windows import assign_window
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.join_times import note_join
+from penstock.plan.join_versions import is_asof, refuse_method, version_condition
 from penstock.plan.joins import JoinRequest, PlannedJoin, Side, no_equal_nulls, plan_join, written_condition
+from penstock.plan.lateral import asked_once, beside_a_stream, lateral_query, reads_relations
 from penstock.plan.leaves import as_leaf, carrier
-from penstock.plan.nodes import Node, Scan, Values, all_nodes
+from penstock.plan.nodes import Node, Values
 from penstock.plan.relation import Field
 from penstock.plan.scans import read_table, renamed
-from penstock.plan.scope import Leaf, Scope, field_tree, same_name
+from penstock.plan.scope import Leaf, Scope, field_tree
 from penstock.plan.trees import column
-from penstock.plan.unnest import LateralJoin, plan_lateral_view, plan_unnest, unnest_as_source
+from penstock.plan.unnest import LateralJoin, lateral_join, plan_lateral_view, plan_unnest, unnest_as_source
 from penstock.plan.windows import WindowSpec
-from penstock.sql.nodes import SystemTime, WindowTable
+from penstock.sql.nodes import WindowTable
 from penstock.sql.spans import span_of
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class Bound:
     windows: dict[str, WindowSpec] = field(default_factory=dict)
     pending: list[PendingJoin | LateralJoin] = field(default_factory=list)
     carrier: exp.Expr | None = None  # the column or window that carries the event time
-    anti: list[exp.Expr] = field(default_factory=list)
+    conditions: list[exp.Expr] = field(default_factory=list)  # that rows must meet besides those of WHERE
     unmerged: bool = False
 
 
@@ -169,19 +171,15 @@ def _window_table(context: PlanContext, item: WindowTable, scope: Scope) -> Rela
 def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, binder: ExpressionBinder) -> None:
     item = join.this
     if isinstance(item, exp.Unnest | exp.Lateral):
-        bounded = bound.node.bounded and all(
-            pending.right.node.bounded for pending in bound.pending if isinstance(pending, PendingJoin)
-        )
-        outer = join.side == "LEFT"
-        bound.pending.append(plan_unnest(context, item, scope, binder, outer=outer, bounded=bounded))
+        _lateral(context, bound, join, scope, binder)
         return
-    if not (context.kept and _is_asof(join)) and (
+    if not (context.kept and is_asof(join)) and (
         join.args.get("method") or join.args.get("match_condition") is not None
     ):
-        _refuse_method(join)
+        refuse_method(join)
     relation, leaf, tree = _item(context, item, scope)
     left_leaves = list(scope.leaves)
-    version = _version(context, join, relation, leaf, scope, binder)
+    version = version_condition(context, join, relation, leaf, scope, binder)
     _enter(bound, scope, leaf, relation, item)
     kind = _kind(join)
     condition, merged = _condition(join, left_leaves, leaf, binder)
@@ -193,9 +191,63 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
         for side in (*left_leaves, leaf):
             for entry in side.matching(name, quoted=False):
                 context.read_field(entry)
-    asof = version is not None or _is_asof(join)
+    asof = version is not None or is_asof(join)
     bound.pending.append(PendingJoin(relation, leaf, tree, kind, condition, join, asof=asof))
     scope.merged.update(merged)
+
+
+def _lateral(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, binder: ExpressionBinder) -> None:
+    """A join with what is made of each row in front: the elements of an array, or the rows of a query."""
+    item, outer = join.this, join.side == "LEFT"
+    if join.side in ("RIGHT", "FULL") or join.kind in ("SEMI", "ANTI"):
+        raise UnsupportedError(
+            "UNSUPPORTED_CLAUSE",
+            f"{join.side or join.kind} JOIN has no meaning with what is made of each row in front",
+            hint="write CROSS JOIN or LEFT JOIN",
+            span=span_of(item),
+        )
+    left = list(scope.leaves)
+    if isinstance(item, exp.Lateral) and isinstance(item.this, exp.Subquery | exp.Query):
+        bounded = bound.node.bounded and all(
+            pending.right.node.bounded for pending in bound.pending if isinstance(pending, PendingJoin)
+        )
+        relation = lateral_query(context, item, scope, bounded=bounded)
+        asked = asked_once(relation, scope) if reads_relations(relation) else None
+        if asked is not None:
+            relation = _column_aliases(asked.relation, item)
+            leaf, tree = as_leaf(relation, _alias(item))
+            _enter(bound, scope, leaf, relation, item)
+            condition = _also(asked.condition(leaf.alias), _lateral_condition(join, left, leaf, scope, binder))
+            kind = "left" if outer else "inner" if condition is not None else "cross"
+            condition = exp.true() if condition is None and outer else condition
+            bound.pending.append(PendingJoin(relation, leaf, tree, kind, condition, join))
+            return
+        if reads_relations(relation) and not bounded:
+            raise beside_a_stream(item)
+        made = lateral_join(_column_aliases(relation, item), item, scope, outer=outer)
+    else:
+        made = plan_unnest(item, scope, binder, outer=outer)
+    bound.pending.append(made)
+    own = _lateral_condition(join, left, made.leaf, scope, binder)
+    if own is not None and outer:
+        made.clause.set("on", own)
+    elif own is not None:
+        bound.conditions.append(own)
+
+
+def _lateral_condition(
+    join: exp.Join, left: list[Leaf], leaf: Leaf, scope: Scope, binder: ExpressionBinder
+) -> exp.Expr | None:
+    """What is written behind ON or USING; None where it is TRUE."""
+    condition, merged = _condition(join, left, leaf, binder)
+    scope.merged.update(merged)
+    return None if isinstance(condition, exp.Boolean) and condition.this else condition
+
+
+def _also(one: exp.Expr | None, other: exp.Expr | None) -> exp.Expr | None:
+    if one is None or other is None:
+        return one or other
+    return exp.And(this=one, expression=exp.Paren(this=other))
 
 
 def settle_joins(context: PlanContext, bound: Bound, scope: Scope, where: list[exp.Expr]) -> None:
@@ -256,7 +308,7 @@ def _clause(planned: PlannedJoin, pending: PendingJoin, bound: Bound) -> exp.Joi
     if kind == "anti" and planned.time.right is not None:
         # Spark has no anti join of streams: keep the left rows and filter those without a partner afterwards.
         alias, name = planned.time.right  # never NULL in a row of the stream
-        bound.anti.append(exp.Is(this=column(name, alias), expression=exp.Null()))
+        bound.conditions.append(exp.Is(this=column(name, alias), expression=exp.Null()))
         return exp.Join(this=pending.tree, side="LEFT", on=condition)
     if kind == "full" and planned.time.of_streams:
         condition = no_equal_nulls(condition)
@@ -335,65 +387,3 @@ def _using(
 def _using_text(join: exp.Join) -> str | None:
     names = [getattr(name, "name", str(name)) for name in join.args.get("using") or []]
     return f"USING ({', '.join(names)})" if names else None
-
-
-def _refuse_method(join: exp.Join) -> None:
-    if join.method == "ASOF" or join.args.get("match_condition") is not None:
-        raise NotYetError(
-            "VERSIONED_JOIN",
-            "ASOF joins are not there yet",
-            hint="join a dimension table for the latest version, or bound both event times with BETWEEN",
-            span=span_of(join.this),
-            mode="retract",
-        )
-    if join.method != "NATURAL":
-        raise UnsupportedError("UNSUPPORTED_CLAUSE", f"{join.method} JOIN has no meaning here", span=span_of(join.this))
-
-
-def _is_asof(join: exp.Join) -> bool:
-    return join.method == "ASOF" and join.kind in ("", "INNER", "OUTER")
-
-
-def _version(
-    context: PlanContext, join: exp.Join, relation: Relation, leaf: Leaf, scope: Scope, binder: ExpressionBinder
-) -> exp.Expr | None:
-    """The condition of a join FOR SYSTEM_TIME AS OF an event time: rows of a stream are versions, from their event
-    time on. None where there is no such join, or each batch sees the latest version of a dimension."""
-    system_time = join.this.args.get("system_time") if isinstance(join.this, exp.Table) else None
-    if not isinstance(system_time, SystemTime):
-        return None
-    event_time = relation.node.event_time
-    if _is_processing_time(system_time.this, scope):
-        if (relation.node.bounded and not context.kept) or relation.open or _looked_up(relation):
-            return None
-        what = "a stream has no version of its own to look up"
-    else:
-        asked = binder.bind(system_time.this)
-        if context.kept and event_time is not None and not event_time.of_window and not _looked_up(relation):
-            return exp.GTE(this=asked, expression=column(event_time.column, leaf.alias))
-        what = "joins as of an event time are not there yet"
-    raise NotYetError(
-        "VERSIONED_JOIN",
-        what,
-        hint="join a dimension table as of PROCTIME(): each batch sees its latest version",
-        span=span_of(system_time) or span_of(join.this),
-        mode="append",
-    )
-
-
-def _looked_up(relation: Relation) -> bool:
-    """Whether a relation is there to be joined with, in its latest version."""
-    return all(node.looked_up or node.kind == "table" for node in all_nodes(relation.node) if isinstance(node, Scan))
-
-
-def _is_processing_time(node: exp.Expr, scope: Scope) -> bool:
-    if isinstance(node, exp.Anonymous):
-        return node.name.casefold() in ("proctime", "now", "current_timestamp")
-    if isinstance(node, exp.CurrentTimestamp):
-        return True
-    if isinstance(node, exp.Column):
-        found = scope.resolve(node)
-        if found.leaf is not None and found.leaf.open:
-            return same_name(node.name, "proc_time", quoted=False) or "proc" in node.name.casefold()
-        return found.field.processing_time
-    return False

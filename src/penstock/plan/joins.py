@@ -184,10 +184,16 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
         return window
     equalities = [conjunct for conjunct in request.conjuncts if _connects(conjunct, left, right)]
     if not equalities and not _open(left, right):
+        if any(_compares(conjunct, left, right) for conjunct in request.conjuncts):
+            raise _updating(
+                "a join of two streams without an equality between them is not there yet",
+                "add one to the ON clause, for example a.key = b.key",
+                request.span,
+            )
         raise UnsupportedError(
             "UNBOUNDED_CROSS_JOIN",
-            "a join of two streams needs an equality between them",
-            hint="add one to the ON clause, for example a.key = b.key; a time bound alone does not tell rows apart",
+            "a join of two streams needs a condition on both of them",
+            hint="add one to the ON clause, for example a.key = b.key",
             span=request.span,
         )
     pair = _bounded_times(left, right, request)
@@ -327,6 +333,12 @@ def _connects(conjunct: exp.Expr, left: Side, right: Side) -> bool:
     if not first or not second:
         return False
     return (first <= left.aliases and second <= right.aliases) or (first <= right.aliases and second <= left.aliases)
+
+
+def _compares(conjunct: exp.Expr, left: Side, right: Side) -> bool:
+    """Whether a condition speaks of both sides."""
+    tables = {found.table for found in conjunct.find_all(exp.Column)}
+    return bool(tables & left.aliases) and bool(tables & right.aliases)
 
 
 def _open(left: Side, right: Side) -> bool:

@@ -26,7 +26,6 @@ def plan_modifiers(
     context: PlanContext, written: exp.Expr, relation: Relation, scope: Scope | None, binder: ExpressionBinder | None
 ) -> Relation:
     """The relation with what stands behind its SELECT list."""
-    del context
     if isinstance(written.args.get("distinct"), exp.Distinct) and isinstance(written, exp.Select):
         _distinct(written, relation)
     order = written.args.get("order")
@@ -40,6 +39,8 @@ def plan_modifiers(
         relation.tree.set("offset", exp.Offset(expression=_count(offset.expression, "OFFSET")))
     if isinstance(limit, exp.Limit):
         _limit(limit, relation)
+        if context.kept and order is None:
+            context.notice("LIMIT without ORDER BY keeps the first rows in the order of their columns")
     return relation
 
 

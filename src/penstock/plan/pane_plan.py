@@ -24,19 +24,24 @@ TIME_BEFORE_END_US: Final = 1_000  # the event time of a window lies so far befo
 class PanePlan:
     """Windows of `size_us` that begin every `slide_us`, `offset_us` after 1970; times in microseconds.
 
-    `shown` names the partial results that penstock.window_aggregates shows as count, sum, min and max.
+    `cumulates`: they begin every `size_us`, and each is shown at every `slide_us` of it, with its rows so far. `shown`
+    names the partial results that penstock.window_aggregates shows as count, sum, min and max.
 
     >>> plan = PanePlan(size_us=10, slide_us=4)
     >>> plan.pane_us, plan.windows
     (2, 3)
     >>> plan.first_end(6), plan.last_end(6)
     (10, 14)
+    >>> plan = PanePlan(size_us=12, slide_us=4, cumulates=True)
+    >>> plan.first_end(16), plan.last_end(16)
+    (20, 24)
     """
 
     size_us: int
     slide_us: int
     offset_us: int = 0
     shown: tuple[tuple[str, str], ...] = ()
+    cumulates: bool = False
 
     @property
     def pane_us(self) -> int:
@@ -54,4 +59,4 @@ class PanePlan:
 
     def last_end(self, pane: int) -> int:
         """The end of the last window that a pane lies in."""
-        return pane - (pane - self.offset_us) % self.slide_us + self.size_us
+        return pane - (pane - self.offset_us) % (self.size_us if self.cumulates else self.slide_us) + self.size_us

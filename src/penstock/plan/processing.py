@@ -1,7 +1,8 @@
 """Which windows over processing time a job keeps, and what Spark does for them.
 
 The rows of a batch all have the time of the batch, so Spark aggregates it by its other keys alone. The view store is
-told the windows of that time, and keeps them as panes where each is shown once, as windows that change otherwise.
+told the windows of that time, and keeps them as panes where each is shown once, as windows that change otherwise;
+sessions, which are not known before they end, always as windows that change.
 """
 
 from __future__ import annotations
@@ -77,12 +78,8 @@ def _processing(plan: LogicalPlan, node: Aggregate) -> Processing:
     place = window_call(folded.block, key) if folded is not None and key is not None else None
     if folded is None or key is None or place is None:
         raise NotMergeableError("the window is not read as it is")
-    if spec.kind == "CUMULATE":
-        raise NotMergeableError("CUMULATE makes several rows of one")
     keys = tuple(each for each in folded.keys if each != key and not is_stand_in(each))
     shows_changes = node.emit is Emit.CHANGES
-    if spec.kind == "SESSION" and not shows_changes:
-        raise NotMergeableError("sessions are shown with each change: write EMIT CHANGES")
     if isinstance(key, exp.Column):
         place[1].replace(exp.Null())
     by = _key(spec, shows_changes=shows_changes)
@@ -90,21 +87,25 @@ def _processing(plan: LogicalPlan, node: Aggregate) -> Processing:
     parts = merged(folded.with_keys(keys), plan.columns, stamp)
     if reads_window(parts.core, by.name):
         raise NotMergeableError("the window is read before its rows are aggregated")
-    slide = spec.slide_us or spec.size_us
-    if not shows_changes:
-        panes = PanePlan(spec.size_us, slide, spec.offset_us % slide, parts.shown)
-        found = ProcessingPlan(PANE, spec.size_us, panes.pane_us, panes.offset_us % panes.pane_us)
+    cumulates = spec.kind == "CUMULATE"
+    slide = spec.step_us if cumulates else spec.slide_us or spec.size_us
+    begins = spec.offset_us % (spec.size_us if cumulates else slide) if slide else 0
+    if not shows_changes and spec.kind != "SESSION":
+        panes = PanePlan(spec.size_us, slide, begins, parts.shown, cumulates)
+        offset = begins if cumulates else begins % panes.pane_us
+        found = ProcessingPlan(PANE, spec.size_us, panes.pane_us, offset, cumulates=cumulates)
         return Processing(parts, found, panes, None)
     derived = bounds_text(f'"{START}"')[1:] if spec.kind == "SESSION" else derived_bounds(spec)
     parts = replace(parts, plan=replace(parts.plan, derived=derived))
-    found = ProcessingPlan(by.name, spec.size_us, slide, spec.offset_us % slide if slide else 0, spec.gap_us)
-    return Processing(parts, found, None, WindowsPlan(by.name, spec.gap_us, parts.shown))
+    found = ProcessingPlan(by.name, spec.size_us, slide, begins, spec.gap_us, cumulates)
+    windows = WindowsPlan(by.name, spec.gap_us, parts.shown, final=not shows_changes)
+    return Processing(parts, found, None, windows)
 
 
 def _key(spec: WindowSpec, *, shows_changes: bool) -> MergeKey:
-    if not shows_changes:
-        return MergeKey(PANE, BIGINT)
-    return MergeKey(ROW_TIME if spec.kind == "SESSION" else END, TIMESTAMP)
+    if spec.kind == "SESSION":
+        return MergeKey(ROW_TIME, TIMESTAMP)
+    return MergeKey(END, TIMESTAMP) if shows_changes else MergeKey(PANE, BIGINT)
 
 
 def _refused(why: str) -> NotYetError:

@@ -19,11 +19,16 @@ CLOCK: Final = "processing time"  # what the job's clock is called among the sou
 class ProcessingPlan:
     """Windows over the clock, `size_us` long, that begin every `slide_us`; or sessions with a gap of `gap_us`.
 
+    `cumulates`: they begin every `size_us`, and end at every `slide_us` of it, with all rows so far.
+
     `column` is the column of a batch that says which windows its rows are in: a pane, an end, or the time itself.
 
     >>> plan = ProcessingPlan("__end", size_us=10, slide_us=4)
     >>> plan.stamps(9), plan.due(9, 9), plan.due(10, 9), plan.due(18, 9)
     ((10, 14, 18), 10, 14, None)
+    >>> plan = ProcessingPlan("__end", size_us=12, slide_us=4, cumulates=True)
+    >>> plan.stamps(17), plan.due(17, 17), plan.due(20, 17), plan.due(24, 17)
+    ((20, 24), 20, 24, None)
     """
 
     column: str
@@ -31,6 +36,7 @@ class ProcessingPlan:
     slide_us: int = 0
     offset_us: int = 0
     gap_us: int = 0
+    cumulates: bool = False
 
     @property
     def spread_us(self) -> int:
@@ -46,6 +52,10 @@ class ProcessingPlan:
         return self._ends(time_us)
 
     def _ends(self, time_us: int) -> tuple[int, ...]:
+        if self.cumulates:
+            begins = time_us - (time_us - self.offset_us) % self.size_us
+            first = time_us - (time_us - self.offset_us) % self.slide_us + self.slide_us
+            return tuple(range(first, begins + self.size_us + 1, self.slide_us))
         first = time_us - (time_us - self.offset_us) % self.slide_us + self.size_us
         return tuple(sorted(range(first, time_us, -self.slide_us)))
 

@@ -18,7 +18,7 @@ from penstock.plan.grouping import unmerged_session
 from penstock.plan.infer import assignable
 from penstock.plan.inlining import checked_inlined
 from penstock.plan.logical import LogicalPlan
-from penstock.plan.nodes import Aggregate, Output, Scan, all_nodes
+from penstock.plan.nodes import Aggregate, Limit, Output, Scan, all_nodes
 from penstock.plan.query import bind_query, plan_query
 from penstock.plan.refused import refuse
 from penstock.plan.relation import Field, Mode
@@ -64,6 +64,8 @@ def plan_output(
         return other
     if kind == "view" or session.lenient or (kind != "materialized view" and plan.bounded):
         return plan
+    if kind == "result" and any(isinstance(node, Limit) and not node.bounded for node in plan.nodes()):
+        return plan  # it ends with the last of its rows
     try:
         refuse(plan)
     except NotYetError:
@@ -95,6 +97,9 @@ class _Asked:
         # it a job. A view keeps both readings open: it is inlined where it is used.
         continuous = kind not in ("result", "view") or _reads_stream(session, query.tree)
         stored = kind != "result" and not self.by_position
+        unordered = kind not in ("result", "view") and _order_tells_nothing(query.tree)
+        if unordered:
+            query = replace(query, tree=_unordered(query.tree))
         relation, context = _plan(session, query, continuous=continuous, stored=stored, kept=kept, inlined=inlined)
         if relation.unmerged:
             raise unmerged_session(span_of(query.tree))
@@ -114,6 +119,8 @@ class _Asked:
             connector=self.connector,
         )
         warnings = list(context.warnings)
+        if unordered:
+            warnings.append("rows that are stored have no order: ORDER BY is left out, order them when you read them")
         warnings += [
             f"state grows for ever: {inner.state.keeps}; bound it with state_ttl or a window"
             for inner in all_nodes(root)
@@ -158,6 +165,20 @@ class _Asked:
             return checked_inlined(self.plan(kept=False, inlined=True), self.session.catalog)
         except UnsupportedError:
             return None
+
+
+def _order_tells_nothing(tree: exp.Query) -> bool:
+    """Whether the order of a query chooses no rows: of a stored result nobody sees it."""
+    distinct = tree.args.get("distinct")
+    chooses = tree.args.get("limit") or tree.args.get("offset")
+    on = distinct.args.get("on") if isinstance(distinct, exp.Distinct) else None
+    return tree.args.get("order") is not None and not chooses and on is None
+
+
+def _unordered(tree: exp.Query) -> exp.Query:
+    made = tree.copy()
+    made.set("order", None)
+    return made
 
 
 def _reads_stream(session: Session, tree: exp.Expr) -> bool:

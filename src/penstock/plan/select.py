@@ -147,8 +147,9 @@ def _where(block: Block) -> None:
         block.binder.aggregates_allowed = True
         conjuncts = conjuncts_of(block.where)
     settle_joins(block.context, block.bound, block.scope, conjuncts)
-    for condition in block.bound.anti:
-        block.where = condition if block.where is None else exp.And(this=block.where, expression=condition)
+    for condition in block.bound.conditions:
+        both = (exp.Paren(this=each) for each in (block.where, condition) if each is not None)
+        block.where = condition if block.where is None else exp.And(this=next(both), expression=next(both))
     if isinstance(clause, exp.Where):
         _note_clock(block)
         block.bound.node = _filtered(block.node, format_tree(clause.this))

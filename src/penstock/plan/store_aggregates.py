@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from penstock.plan.store_terms import DiffersError, Term, as_type, is_whole
+from penstock.plan.store_terms import DiffersError, Term, as_type, is_whole, store_type
 from penstock.types import BIGINT, BOOLEAN, DOUBLE, SqlType
 
 if TYPE_CHECKING:
@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 _SPREADS: Final = {"stddev": "stddev_samp", "std": "stddev_samp", "stddev_samp": "stddev_samp",
                    "stddev_pop": "stddev_pop", "variance": "var_samp", "var_samp": "var_samp",
                    "var_pop": "var_pop"}  # fmt: skip
+_LISTS: Final = frozenset({"collect_list", "array_agg", "collect_set"})
 _CHOICES: Final = {"max_by": "arg_max_null", "min_by": "arg_min_null"}
 AGGREGATES: Final = frozenset({"count", "count_if", "sum", "avg", "mean", "min", "max", "bool_and", "every", "bool_or",
-                               "some", "any", *_SPREADS, *_CHOICES})  # fmt: skip
+                               "some", "any", *_SPREADS, *_CHOICES, *_LISTS})  # fmt: skip
 _ORDERED: Final = frozenset({"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL",
                              "DATE", "TIMESTAMP"})  # fmt: skip
+
+_MORE_DIGITS: Final = 4  # of a mean of decimals
+_LONGEST_MEAN: Final = 22  # beyond this many digits the sum of a billion rows might not fit
 
 
 def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
@@ -49,6 +53,8 @@ def aggregate_call(write: StoreExpressions, name: str, arguments: list[exp.Expr]
         return Term(f"count(CASE WHEN {write.condition(argument)} THEN 1 END){suffix}", BIGINT)
     distinct = isinstance(argument, exp.Distinct)
     if isinstance(argument, exp.Distinct):
+        if name == "count" and len(argument.expressions) > 1:
+            return _distinct_rows([write.term(each) for each in argument.expressions], suffix)
         if len(argument.expressions) != 1 or name in _SPREADS:
             raise DiffersError
         argument = argument.expressions[0]
@@ -64,10 +70,14 @@ def _of_values(name: str, term: Term, distinct: str, suffix: str) -> Term:
     if name == "sum":
         return _sum(term, distinct, suffix)
     if name in ("avg", "mean"):
+        if term.known.name == "DECIMAL":
+            return _decimal_mean(term, distinct, suffix)
         if not (is_whole(term.type) or term.known.name in ("DOUBLE", "FLOAT")):
             raise DiffersError
         value = as_type(term, DOUBLE).sql
         return Term(f"(sum({distinct}{value}){suffix} / count({distinct}{value}){suffix})", DOUBLE)
+    if name in _LISTS:
+        return _list(term, distinct or ("DISTINCT " if name == "collect_set" else ""), suffix)
     if name in _SPREADS:
         if not (is_whole(term.type) or term.known.name in ("DOUBLE", "FLOAT", "DECIMAL")):
             raise DiffersError
@@ -79,6 +89,38 @@ def _of_values(name: str, term: Term, distinct: str, suffix: str) -> Term:
     if term.type != BOOLEAN:
         raise DiffersError
     return Term(f"{'bool_and' if name in ('bool_and', 'every') else 'bool_or'}({term.sql}){suffix}", BOOLEAN)
+
+
+def _distinct_rows(terms: list[Term], suffix: str) -> Term:
+    """How many different rows of values there are; one with a NULL in it is not counted."""
+    if any(term.known.name not in _ORDERED for term in terms):
+        raise DiffersError
+    there = " AND ".join(f"{term.sql} IS NOT NULL" for term in terms)
+    row = ", ".join(f"'v{place}': {term.sql}" for place, term in enumerate(terms))
+    return Term(f"count(DISTINCT CASE WHEN {there} THEN {{{row}}} END){suffix}", BIGINT)
+
+
+def _list(term: Term, distinct: str, suffix: str) -> Term:
+    """All values but NULLs. Spark gives them in any order; here in that of the values, which no batch changes."""
+    if term.known.name not in _ORDERED or " OVER (" in suffix:
+        raise DiffersError
+    there = f"list_filter(list({distinct}{term.sql}){suffix}, lambda x: x IS NOT NULL)"
+    kind = SqlType("ARRAY", elements=(term.known,))
+    return Term(f"coalesce(list_sort({there}), CAST([] AS {store_type(kind)}))", kind)
+
+
+def _decimal_mean(term: Term, distinct: str, suffix: str) -> Term:
+    """The mean of decimals: exact, with four digits more, rounded half up, as in Spark. DuckDB's own is a DOUBLE."""
+    precision, scale = term.known.parameters
+    if precision > _LONGEST_MEAN or precision + scale + 2 * _MORE_DIGITS > 38:
+        raise DiffersError
+    count = f"count({distinct}{term.sql}){suffix}"
+    shifted = f"CAST('1{'0' * (scale + _MORE_DIGITS)}' AS DECIMAL({scale + _MORE_DIGITS + 1}, 0))"
+    units = f"CAST(CAST(sum({distinct}{term.sql}){suffix} AS DECIMAL(38, {scale})) * {shifted} AS HUGEINT)"
+    rounded = f"sign({units}) * ((abs({units}) * 2 + {count}) // ({count} * 2))"
+    back = f"CAST('0.{'0' * (scale + _MORE_DIGITS - 1)}1' AS DECIMAL({scale + _MORE_DIGITS}, {scale + _MORE_DIGITS}))"
+    mean = f"(CAST({rounded} AS DECIMAL({precision + _MORE_DIGITS}, 0)) * {back})"
+    return as_type(Term(mean, None), SqlType("DECIMAL", (precision + _MORE_DIGITS, scale + _MORE_DIGITS)))
 
 
 def _choice(name: str, value: Term, order: Term, suffix: str) -> Term:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.plan.store_terms import DiffersError, Term, as_type, common_of, is_whole, text_literal
-from penstock.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
+from penstock.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 
 if TYPE_CHECKING:
     from penstock.plan.store_expressions import StoreExpressions
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 MEAN: Final = "__mean"  # of merged partials: their sum through their count; no user can write this name
 Writer = Callable[["StoreExpressions", list[exp.Expr]], Term]
 
+_MOST_PLACES: Final = 8
+_ROUNDED_IN: Final = (("1e12", 25), ("1e18", 18))  # below which size with how many digits behind the point
 _TRUNCATED: Final = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
 _ORDERED: Final = frozenset({"STRING", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE",
                              "TIMESTAMP"})  # fmt: skip
@@ -63,6 +65,41 @@ def _absolute(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
     if term.known.name not in ("INT", "BIGINT", "DOUBLE", "DECIMAL"):
         raise DiffersError
     return as_type(Term(f"abs({term.sql})", None), term.known)
+
+
+def _rounded(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
+    """ROUND of a DOUBLE goes by its decimal digits in Spark, half up; DuckDB's own goes by the binary fraction."""
+    term = writer.term(arguments[0])
+    places = _constant(arguments[1], least=0) if len(arguments) == 2 else 0
+    if is_whole(term.type):
+        return term
+    if term.type != DOUBLE or places > _MOST_PLACES:
+        raise DiffersError
+    digits = f"CAST({term.sql} AS VARCHAR)"
+    branches = " ".join(
+        f"WHEN abs({term.sql}) < {limit} "
+        f"THEN CAST(CAST(round(CAST({digits} AS DECIMAL(38, {scale})), {places}) AS VARCHAR) AS DOUBLE)"
+        for limit, scale in _ROUNDED_IN
+    )
+    return Term(f"(CASE {branches} ELSE {term.sql} END)", DOUBLE)
+
+
+def _whole(name: str) -> Writer:
+    """FLOOR and CEIL of a DOUBLE are BIGINT in Spark; what is beyond its ends is its end, and NaN is 0."""
+
+    def write(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
+        if len(arguments) != 1:
+            raise DiffersError
+        term = writer.term(arguments[0])
+        if is_whole(term.type):
+            return as_type(term, BIGINT)
+        if term.type != DOUBLE:
+            raise DiffersError
+        ends = f"WHEN isnan({term.sql}) THEN 0 WHEN {term.sql} >= 9223372036854775807 THEN 9223372036854775807 "
+        ends += f"WHEN {term.sql} <= -9223372036854775808 THEN -9223372036854775808 "
+        return Term(f"CAST(CASE {ends}ELSE CAST({name}({term.sql}) AS BIGINT) END AS BIGINT)", BIGINT)
+
+    return write
 
 
 def _text(writer: StoreExpressions, argument: exp.Expr) -> str:
@@ -201,6 +238,10 @@ CALLS: Final[dict[str, Writer]] = {
     "greatest": _extreme("greatest"),
     "least": _extreme("least"),
     "abs": _absolute,
+    "round": _rounded,
+    "floor": _whole("floor"),
+    "ceil": _whole("ceil"),
+    "ceiling": _whole("ceil"),
     MEAN: _mean,
     "pmod": _sign_free_remainder,
     "length": _length,

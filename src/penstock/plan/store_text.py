@@ -13,7 +13,17 @@ from sqlglot import exp
 from penstock.plan.store_aggregates import aggregate_term
 from penstock.plan.store_expressions import StoreExpressions, only_has
 from penstock.plan.store_over import over_term
-from penstock.plan.store_terms import UNKNOWN, DiffersError, Term, as_type, common_of, compared_alike, kept, quoted
+from penstock.plan.store_terms import (
+    UNKNOWN,
+    DiffersError,
+    Term,
+    as_type,
+    common,
+    common_of,
+    compared_alike,
+    kept,
+    quoted,
+)
 from penstock.plan.trees import type_of
 from penstock.types import BOOLEAN
 
@@ -176,7 +186,7 @@ class _Queries:
         return write
 
     def _subquery(self, node: exp.Expr, write: StoreExpressions, scope: dict[str, Columns]) -> Term | None:
-        """A query inside an expression. Spark refuses a scalar one of several rows, the store takes the first."""
+        """A query inside an expression. A scalar one of several rows is an error in both engines."""
         if isinstance(node, exp.Exists):
             inner = node.this.this if isinstance(node.this, exp.Subquery) else node.this
             text, _ = self.query(inner, scope)
@@ -184,14 +194,19 @@ class _Queries:
         if isinstance(node, exp.In) and isinstance(node.args.get("query"), exp.Subquery):
             value = write.term(node.this)
             text, columns = self.query(node.args["query"].this, scope)
-            if len(columns) != 1 or columns[0][1] != compared_alike(value).type:
+            if len(columns) != 1:
                 raise DiffersError
+            name, kind = columns[0]
+            if kind != compared_alike(value).type:
+                given = Term(f'"__in".{quoted(name)}', kind)
+                kind = common(value, given)
+                text = f'SELECT {as_type(given, kind).sql} FROM ({text}) AS "__in"'
+                value = as_type(compared_alike(Term(value.sql, value.type, value.constant)), kind)
             return Term(f"({value.sql} IN ({text}))", BOOLEAN)
         if isinstance(node, exp.Subquery):
             inner = node.this
-            one_row = isinstance(inner, exp.Select) and inner.args.get("group") is None and _aggregates(inner)
             text, columns = self.query(inner, scope)
-            if not one_row or len(columns) != 1:
+            if len(columns) != 1:
                 raise DiffersError
             return Term(f"({text})", columns[0][1])
         return None
@@ -201,9 +216,14 @@ class _Queries:
         if not only_has(item, ("this", "alias", "expressions")) or (alias_node is not None and alias_node.columns):
             raise DiffersError
         if isinstance(item, exp.Subquery):
-            text, columns = self.query(item.this, {})
+            text, columns = self.query(item.this, outer)
             scope[item.alias] = dict(columns)
             return f"({text}) AS {quoted(item.alias)}"
+        if isinstance(item, exp.Lateral) and isinstance(item.this, exp.Subquery):
+            # what stands in front is seen as well
+            text, columns = self.query(item.this.this, {**outer, **scope})
+            scope[item.alias] = dict(columns)
+            return f"LATERAL ({text}) AS {quoted(item.alias)}"
         if isinstance(item, exp.Values):
             return self._values(item, scope)
         if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and item.name in self.relations:
@@ -298,12 +318,6 @@ def _group_entry(entry: exp.Expr, write: StoreExpressions) -> str:
     if compared_alike(key).constant is not None:
         raise DiffersError
     return key.sql
-
-
-def _aggregates(select: exp.Select) -> bool:
-    from penstock.plan.spark_blocks import aggregates
-
-    return aggregates(select)
 
 
 def _cell(cell: Term, sql_type: SqlType | None) -> str:

@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from penstock.catalog.functions import find_function
 from penstock.errors import NotYetError, ResolutionError
-from penstock.plan.nodes import Aggregate, Node, Unnest, Values, all_nodes
+from penstock.plan.lateral import reads_relations
+from penstock.plan.nodes import Join, Node, Unnest, Values
 from penstock.plan.relation import Field
 from penstock.plan.scope import Leaf, Scope
 from penstock.plan.trees import call, column, identifier, number, type_of
@@ -18,7 +19,7 @@ from penstock.sql.spans import span_of
 from penstock.types import INT, SqlType
 
 if TYPE_CHECKING:
-    from penstock.plan.context import PlanContext
+    from penstock.plan.context import Relation
     from penstock.plan.expressions import ExpressionBinder
 
 
@@ -29,9 +30,19 @@ class LateralJoin:
     clause: exp.Join
     leaf: Leaf
     text: str
+    query: Node | None = None  # what is asked for each row, where it reads a relation
 
     def over(self, node: Node) -> Node:
         """The operator with its input."""
+        if self.query is not None:
+            return Join(
+                fields=node.fields + self.leaf.fields,
+                inputs=(node, self.query),
+                bounded=node.bounded and self.query.bounded,
+                kind="left" if self.clause.side else "inner",
+                strategy="batch",
+                condition="LATERAL: for each row",
+            )
         return Unnest(
             fields=node.fields + self.leaf.fields,
             inputs=(node,),
@@ -42,19 +53,9 @@ class LateralJoin:
         )
 
 
-def plan_unnest(
-    context: PlanContext,
-    item: exp.Unnest | exp.Lateral,
-    scope: Scope,
-    binder: ExpressionBinder,
-    *,
-    outer: bool,
-    bounded: bool,
-) -> LateralJoin:
-    """`[CROSS | LEFT] JOIN UNNEST(…)` or a LATERAL relation; `bounded` tells of what stands in front of it."""
+def plan_unnest(item: exp.Unnest | exp.Lateral, scope: Scope, binder: ExpressionBinder, *, outer: bool) -> LateralJoin:
+    """`[CROSS | LEFT] JOIN UNNEST(…)`, or a LATERAL function."""
     inner = item.this if isinstance(item, exp.Lateral) else item
-    if isinstance(inner, exp.Subquery | exp.Query):
-        return _lateral_query(context, item, scope, outer=outer, bounded=bounded)
     if isinstance(inner, exp.Unnest):
         generator = _generator(inner, item.args.get("alias"), item, binder)
     else:
@@ -197,32 +198,14 @@ def plan_lateral_view(lateral: exp.Lateral, scope: Scope, binder: ExpressionBind
     return _join(relation, generator.table, generator.fields, lateral, scope, outer=outer)
 
 
-def _lateral_query(
-    context: PlanContext, item: exp.Lateral | exp.Unnest, scope: Scope, *, outer: bool, bounded: bool
-) -> LateralJoin:
-    inner = item.this.this if isinstance(item.this, exp.Subquery) else item.this
-    context.depth += 1
-    relation = context.bind_query(context, inner, scope, None)
-    context.depth -= 1
-    if not relation.node.bounded:
-        raise NotYetError(
-            "UPDATING_SUBQUERY",
-            "a LATERAL subquery over a stream is not there yet",
-            hint="for the first N rows of each key, see the window top-N in docs/sql/queries.md",
-            span=span_of(item),
-            mode="retract",
-        )
-    if not bounded and any(isinstance(part, Aggregate) for part in all_nodes(relation.node)):
-        raise NotYetError(
-            "CLAUSE_NOT_YET",
-            "a LATERAL subquery that aggregates beside a stream is not there yet",
-            hint="use a function over the array instead, for example aggregate(items, 0, (a, i) -> a + i.quantity)",
-            span=span_of(item),
-        )
+def lateral_join(relation: Relation, item: exp.Lateral, scope: Scope, *, outer: bool) -> LateralJoin:
+    """A LATERAL query, to be asked for each row of what stands in front of it."""
     table = _table(item.args.get("alias"), "lateral")
     tree = exp.Lateral(this=exp.Subquery(this=relation.tree), alias=exp.TableAlias(this=identifier(table)))
     fields = [replace(entry, qualifier=table) for entry in relation.fields if not entry.hidden]
-    return _join(tree, table, fields, item, scope, outer=outer)
+    made = _join(tree, table, fields, item, scope, outer=outer)
+    made.query = relation.node if reads_relations(relation) else None
+    return made
 
 
 def _table(alias: exp.Expr | None, otherwise: str) -> str:

@@ -19,13 +19,14 @@ class WindowsPlan:
 
     `column` is the column of a batch that tells when a window closes: it does when the watermark reaches its value plus
     `gap_us`. Of windows that are known before their rows come it is their end. Of sessions it is the time of a row, and
-    `gap_us` is the gap: the store finds the sessions. `shown` names the partial results that penstock.window_aggregates
-    shows as count, sum, min and max.
+    `gap_us` is the gap: the store finds the sessions. `final`: a session is shown once, when it closes.
+    `shown` names the partial results that penstock.window_aggregates shows as count, sum, min and max.
     """
 
     column: str
     gap_us: int = 0
     shown: tuple[tuple[str, str], ...] = ()
+    final: bool = False
 
     @property
     def sessions(self) -> bool:

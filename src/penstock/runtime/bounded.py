@@ -12,6 +12,7 @@ from penstock.plan.job_plan import ScanPlan
 from penstock.runtime.failures import as_failure
 from penstock.runtime.job_spec import jars_of
 from penstock.spark.checked_scan import CheckedScan, columns_to_read
+from penstock.spark.latest_rows import latest_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def bounded_frame(
     engine: Engine, spark: SparkSession, definition: SourceDefinition, columns: Sequence[str] | None = None
 ) -> DataFrame:
-    """All good rows of a bounded relation, with the columns named, or all.
+    """All good rows of a bounded relation, with the columns named, or all; of rows that replace each other the latest.
 
     Bad records are left out, unless the relation says `bad_data = 'fail'`: then the first is BAD_RECORD.
     """
@@ -37,14 +38,18 @@ def bounded_frame(
             f'"{name}" is a stream, and its rows never end',
             hint="CREATE MATERIALIZED VIEW … AS and read the view",
         )
-    if definition.mode != "append":
+    changes = definition.mode != "append"
+    if changes and not definition.primary_key:
         raise NotYetError(
             "QUERY_NOT_YET",
-            f'a query over "{name}", whose rows change, outside a job is not there yet',
-            hint="CREATE MATERIALIZED VIEW … AS and read the view",
+            f'a query over "{name}", whose rows change, without a primary key is not there yet',
+            hint="add PRIMARY KEY (column) NOT ENFORCED to it, by which its rows replace each other",
         )
-    wanted = tuple(columns) if columns else tuple(entry.name for entry in definition.columns)
-    view = ScanPlan(name, name, name, wanted, None)
+    shown = tuple(columns) if columns else tuple(entry.name for entry in definition.columns)
+    version = definition.options.values.get("version_column")
+    by = {*definition.primary_key, version} if changes else set()
+    wanted = (*shown, *(entry.name for entry in definition.columns if entry.name in by and entry.name not in shown))
+    view = ScanPlan(name, name, name, wanted, None, changes)
     wanted = columns_to_read(definition, view)
     request = ScanRequest(name, definition, wanted, engine.home.path, 0, "query", roots=engine.home.roots)
     engine.functions.make_ready(spark, (), (definition,))
@@ -55,7 +60,10 @@ def bounded_frame(
     if scan.policy == "fail" and scan.checked:
         whole = replace(request, columns=tuple(entry.name for entry in definition.columns if entry.physical))
         _refuse_bad(replace(scan, request=whole).bad_again(spark, None, end, now_ms), name)
-    return scan.good_rows(spark, end, now_ms)
+    found = scan.good_rows(spark, end, now_ms)
+    if not changes:
+        return found
+    return latest_rows(found, definition.primary_key, None if version is None else str(version), shown)
 
 
 def bounded_table(engine: Engine, definition: SourceDefinition, columns: Sequence[str] | None = None) -> pa.Table:

@@ -70,6 +70,27 @@ def test_hops_and_sessions() -> None:
     session = job("SELECT who, MAX(n) AS n FROM visits GROUP BY who, SESSION(seen, INTERVAL '3' SECOND) EMIT CHANGES")
     assert session.windows == WindowsPlan("__row_time", 3 * SECOND, (("max", "__p0"),))
     assert session.processing == ProcessingPlan("__row_time", gap_us=3 * SECOND)
+    once = job("SELECT who, MAX(n) AS n FROM visits GROUP BY who, SESSION(seen, INTERVAL '3' SECOND)")
+    assert once.windows == WindowsPlan("__row_time", 3 * SECOND, (("max", "__p0"),), final=True)
+    assert (once.kind, once.processing) == ("windows", session.processing)
+
+
+def test_cumulating_windows() -> None:
+    """D1: a row is in the steps of its window that end after it; shown once they are kept as panes, of one step each."""
+    query = (
+        "SELECT window_start, window_end, COUNT(*) AS n FROM CUMULATE(TABLE visits, DESCRIPTOR(seen), "
+        "INTERVAL '2' SECOND, INTERVAL '10' SECOND) GROUP BY window_start, window_end"
+    )
+    made = job(query)
+    assert made.panes == PanePlan(10 * SECOND, 2 * SECOND, 0, (("count", "__p0"),), cumulates=True)
+    assert made.processing == ProcessingPlan(PANE, 10 * SECOND, 2 * SECOND, cumulates=True)
+    assert made.processing.stamps(17 * SECOND) == (16 * SECOND,)
+    changing = job(f"{query} EMIT CHANGES")
+    assert changing.windows == WindowsPlan("__end", 0, (("count", "__p0"),))
+    assert changing.processing is not None
+    assert changing.processing.stamps(15 * SECOND) == (16 * SECOND, 18 * SECOND, 20 * SECOND)
+    assert changing.processing.due(16 * SECOND, 15 * SECOND) == 18 * SECOND
+    assert changing.processing.due(20 * SECOND, 15 * SECOND) is None
 
 
 def test_a_stream_with_event_time_may_be_read_by_the_clock() -> None:
@@ -89,15 +110,6 @@ def test_a_stream_with_event_time_may_be_read_by_the_clock() -> None:
     [
         (f"SELECT who, COUNT(*) AS n FROM visits GROUP BY who, {TUMBLE}", "spark", "no view holds"),
         (f"SELECT who, STDDEV(n) AS n FROM visits GROUP BY who, {TUMBLE}", None, "does not merge"),
-        ("SELECT who, COUNT(*) AS n FROM visits GROUP BY who, SESSION(seen, INTERVAL '3' SECOND)", None, "EMIT CHANGES"),
-        (
-            (
-                "SELECT window_end, COUNT(*) AS n FROM CUMULATE(TABLE visits, DESCRIPTOR(seen), INTERVAL '2' SECOND, "
-                "INTERVAL '10' SECOND) GROUP BY window_start, window_end"
-            ),
-            None,
-            "CUMULATE",
-        ),
         ("SELECT who, window_start FROM TUMBLE(TABLE visits, DESCRIPTOR(seen), INTERVAL '2' SECOND)", None, "not grouped"),
     ],
 )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.plan.finish_plan import SIDE
 from penstock.stores.duckdb_types import duckdb_type, quoted
+from penstock.stores.views.bag_table import BagTable
 from penstock.stores.views.changed_table import ChangedTable
 from penstock.stores.views.finish_sources import KeptTable, Source
 from penstock.stores.views.view_rows import ViewRows
@@ -168,7 +169,9 @@ class FinishText:
 
 
 def _kept(table: str, place: int, rows: KeptRows) -> KeptTable:
-    return KeptTable(table, place, rows) if rows.changes is None else ChangedTable(table, place, rows, rows.changes)
+    if rows.changes is None:
+        return KeptTable(table, place, rows)
+    return (ChangedTable if rows.changes.key else BagTable)(table, place, rows, rows.changes)
 
 
 def _matching(keys: list[str]) -> str:

@@ -46,17 +46,21 @@ class PaneText:
     @property
     def last_end(self) -> str:
         """The end of the last window that a pane lies in."""
-        return f"(pane - {self._over('pane', self._plan.offset_us)} + {self._plan.size_us})"
+        by = self._plan.size_us if self._plan.cumulates else self._plan.slide_us
+        return f"(pane - {_over('pane', self._plan.offset_us, by)} + {self._plan.size_us})"
 
     def _first_end(self, time: str) -> str:
         """The first end of a window after a time."""
-        over = self._over(time, self._plan.offset_us + self._plan.size_us)
+        over = _over(time, self._plan.offset_us + self._plan.size_us, self._plan.slide_us)
         return f"({time} - {over} + {self._plan.slide_us})"
 
-    def _over(self, time: str, offset_us: int) -> str:
-        """How far a time lies behind the last slide; DuckDB's remainder has the sign of the time."""
-        slide = self._plan.slide_us
-        return f"((({time} - {offset_us % slide}) % {slide} + {slide}) % {slide})"
+    @property
+    def _start(self) -> str:
+        """Where a window begins."""
+        if not self._plan.cumulates:
+            return f"{_WINDOW} - {self._plan.size_us}"
+        last = f"({_WINDOW} - 1)"  # the end of a step belongs to the next one
+        return f"{last} - {_over(last, self._plan.offset_us, self._plan.size_us)}"
 
     def _of_windows(self, after: str, upto: int | None) -> str:
         """Every pane once for each window of it that ends after a watermark and not after another one."""
@@ -73,7 +77,7 @@ class PaneText:
     def closing(self, after: int, upto: int) -> str:
         """The rows of the windows that end after one watermark and not after the next, as the view stores them."""
         names = "".join(f"{stored} AS {quoted(name)}, " for stored, name, _ in self._keys)
-        bounds = {START: f"{_WINDOW} - {self._plan.size_us}", END: _WINDOW, TIME: f"{_WINDOW} - {TIME_BEFORE_END_US}"}
+        bounds = {START: self._start, END: _WINDOW, TIME: f"{_WINDOW} - {TIME_BEFORE_END_US}"}
         times = ", ".join(f"make_timestamp({value}) AS {quoted(name)}" for name, value in bounds.items())
         whole = f'struct_pack(start := make_timestamp({bounds[START]}), "end" := make_timestamp({_WINDOW}))'
         times += f", {whole} AS {quoted(WINDOW)}"
@@ -105,13 +109,16 @@ class PaneText:
             f", CAST({merges.get(shown.get(name, ''), 'NULL')} AS {kind}) AS {quoted(name)}"
             for name, kind in (("count", "BIGINT"), ("sum", "DOUBLE"), ("min", "DOUBLE"), ("max", "DOUBLE"))
         )
-        bounds = (
-            f"make_timestamp({_WINDOW} - {self._plan.size_us}) AS window_start, make_timestamp({_WINDOW}) AS window_end"
-        )
+        bounds = f"make_timestamp({self._start}) AS window_start, make_timestamp({_WINDOW}) AS window_end"
         return (
             f"SELECT {key} AS key, {bounds}{values} FROM ({self._of_windows(after, None)}) "
             f"GROUP BY {', '.join((*keys, _WINDOW))} ORDER BY {_WINDOW}, key"
         )
+
+
+def _over(time: str, offset_us: int, by: int) -> str:
+    """How far a time lies behind the last slide; DuckDB's remainder has the sign of the time."""
+    return f"((({time} - {offset_us % by}) % {by} + {by}) % {by})"
 
 
 def _type(spec: ViewSpec, kind: SqlType | None) -> str:

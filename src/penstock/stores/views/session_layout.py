@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.stores.views.model import ViewSpec
     from penstock.types import SqlType
 
+WANTED: Final = "wanted"  # of sessions that are shown when they have ended: whether one is to be shown then
 _MERGES: Final = {"sum": "sum({})", "count": "coalesce(sum({}), 0)", "min": "min({})", "max": "max({})"}
 
 
@@ -62,6 +63,8 @@ def session_layout(spec: ViewSpec) -> SessionLayout:
             stored = f"c{len(computed)}"
             computed.append((stored, duckdb_type(kind), column.expression))
         visible.append((name, stored))
+    if spec.windows.final:
+        computed.append((WANTED, "BOOLEAN", "true" if plan.keep is None else f"coalesce(({plan.keep}), false)"))
     staged = [f"CAST({stored} AS {kind}) AS {stored}" for stored, _, kind in (*keys, *partials)]
     staged.append("CAST(t AS TIMESTAMP) AS s")
     staged.append(f"make_timestamp(epoch_us(CAST(t AS TIMESTAMP)) + {spec.windows.gap_us}) AS e")
@@ -73,7 +76,7 @@ def session_layout(spec: ViewSpec) -> SessionLayout:
         tuple(visible),
         tuple((name, stored) for stored, name, _ in named),
         keeps_hidden_rows=True,
-        merged=_merged(plan, keys, partials, computed),
+        merged=_merged(plan, keys, partials, computed, final=spec.windows.final),
         given=((ROW_TIME, "t"), *((name, stored) for stored, name, _ in (*keys, *partials))),
         staged=", ".join(staged),
     )
@@ -82,7 +85,7 @@ def session_layout(spec: ViewSpec) -> SessionLayout:
 _Named = list[tuple[str, str, str]]
 
 
-def _merged(plan: MergePlan, keys: _Named, partials: _Named, computed: _Named) -> Callable[[str], str]:
+def _merged(plan: MergePlan, keys: _Named, partials: _Named, computed: _Named, *, final: bool) -> Callable[[str], str]:
     """The sessions that `st`, the batch, and `od`, the sessions it touches, make together, beside what they were."""
     by = [stored for stored, _, _ in keys]
     every = ", ".join([*by, "s", "e", *(stored for stored, _, _ in partials)])
@@ -99,7 +102,8 @@ def _merged(plan: MergePlan, keys: _Named, partials: _Named, computed: _Named) -
     outer = [f"{quoted(name)} AS {stored}" for stored, name, _ in (*keys, *partials)]
     outer += [f"{quoted(START)} AS s", f"{quoted(END)} AS e"]
     outer += [f"CAST({expression} AS {kind}) AS {stored}" for stored, kind, expression in computed]
-    outer.append("true AS shown" if plan.keep is None else f"coalesce(({plan.keep}), false) AS shown")
+    shown = "true" if plan.keep is None else f"coalesce(({plan.keep}), false)"
+    outer.append(f"{'false' if final else shown} AS shown")
     found = f"SELECT {', '.join(outer)} FROM ({with_derived(plan, sessions)})"
     values = ["e", *(stored for stored, _, _ in (*partials, *computed))]
     both = [f"coalesce(n.{name}, v.{name}) AS {name}" for name in (*by, "s")]

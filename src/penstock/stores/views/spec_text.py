@@ -60,14 +60,15 @@ def _panes_in(document: dict[str, Any]) -> PanePlan:
     from penstock.plan.pane_plan import PanePlan
 
     shown = tuple((name, partial) for name, partial in document["shown"])
-    return PanePlan(document["size_us"], document["slide_us"], document["offset_us"], shown)
+    cumulates = bool(document.get("cumulates"))  # what was written before there was CUMULATE does not say
+    return PanePlan(document["size_us"], document["slide_us"], document["offset_us"], shown, cumulates)
 
 
 def _windows_in(document: dict[str, Any]) -> WindowsPlan:
     from penstock.plan.windows_plan import WindowsPlan
 
     shown = tuple((name, partial) for name, partial in document["shown"])
-    return WindowsPlan(document["column"], document["gap_us"], shown)
+    return WindowsPlan(document["column"], document["gap_us"], shown, bool(document.get("final")))
 
 
 def _finish_out(plan: FinishPlan) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from penstock.stores.views.chain import Chain, Refreshed, RefreshFailedError
 from penstock.stores.views.change_log import BatchChanges, batch_changes, extent, trim, trim_batches
 from penstock.stores.views.database import ViewDatabase, one_row
 from penstock.stores.views.deliveries import Deliveries
+from penstock.stores.views.final_sessions_view import FinalSessionsView
 from penstock.stores.views.finish_view import FinishView
 from penstock.stores.views.job_records import JobRecords
 from penstock.stores.views.keyed_view import KeyedView
@@ -458,7 +459,9 @@ def _table(number: int, spec: ViewSpec, views: Mapping[str, ViewTable]) -> ViewT
     if spec.kind == "panes":
         return PanesView(number, spec)
     if spec.windows is not None:
-        return SessionsView(number, spec) if spec.windows.sessions else WindowsView(number, spec)
+        if spec.windows.sessions:
+            return FinalSessionsView(number, spec) if spec.windows.final else SessionsView(number, spec)
+        return WindowsView(number, spec)
     if spec.kind == "finish":
         return FinishView(number, spec, views)
     return AppendView(number, spec) if spec.kind == "append" else KeyedView(number, spec)

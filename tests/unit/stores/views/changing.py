@@ -15,6 +15,11 @@ _COLUMNS = {
     "r": "k BIGINT, id BIGINT, w BIGINT, s STRING, ver BIGINT, PRIMARY KEY (id) NOT ENFORCED",
     "u": "k INT, x DOUBLE, ver BIGINT, PRIMARY KEY (k) NOT ENFORCED",
 }
+_KEYLESS = {
+    "l": "k BIGINT, id BIGINT, v BIGINT, s STRING",
+    "r": "k BIGINT, id BIGINT, w BIGINT, s STRING",
+    "u": "k INT, x DOUBLE",
+}
 KEYS = {"l": 1, "r": 1, "u": 0}  # the place of the key among the columns
 
 
@@ -97,3 +102,38 @@ def _row(rnd: random.Random, name: str) -> Row:
     if name == "u":
         return (0, rnd.choice([None, 0.5, 1.5, -2.0]))
     return (some(4), 0, some(5), None if rnd.random() < 0.1 else rnd.choice("abcAB"))
+
+
+class Bags(Finished):
+    """A finished view over streams of whole rows that come and go, without a key."""
+
+    def __init__(self, query: str, path: Path | None) -> None:
+        keyless = "".join(
+            f"CREATE STREAM {name} ({columns}) WITH (connector = 'topic', format = 'debezium-json');"
+            for name, columns in _KEYLESS.items()
+        )
+        given = _with_more(TABLES, "__deleted BOOLEAN, __partition INTEGER, __offset BIGINT")
+        super().__init__(query, path, keyless, TABLES, given)
+        self.rows: dict[str, list[Row]] = {name: [] for name in KEYS}
+
+    def batch(self, rnd: random.Random) -> dict[str, list[Row]]:
+        """New rows, the same row more than once, rows that go, in the batch that brought them or later, and rows that go
+        and were never there."""
+        made: dict[str, list[Row]] = {}
+        for name, rows in self.rows.items():
+            made[name] = []
+            for _ in range(rnd.randrange(8)):
+                gone = bool(rows) and rnd.random() < 0.4
+                row = rows.pop(rnd.randrange(len(rows))) if gone else _row(rnd, name)
+                if not gone:
+                    rows.append(row)
+                made[name].append((*row, gone, 0, 0))
+            never = (99, 9.5) if name == "u" else (99, 99, 99, "z")
+            made[name].append((*never, True, 0, 0))
+        return made
+
+    def add(self, number: int, batch: dict[str, list[Row]]) -> None:
+        for name, rows in self.rows.items():
+            self.all.execute(f"DELETE FROM {name}")
+            add_rows(self.all, name, rows)
+        self.commit(number, batch)

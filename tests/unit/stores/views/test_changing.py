@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from penstock.stores.views.model import BatchCommit
-from tests.unit.stores.views.changing import Changing
-from tests.unit.stores.views.finishing import VIEW, BrokenOffError
+from tests.unit.stores.views.changing import Bags, Changing
+from tests.unit.stores.views.finishing import VIEW, BrokenOffError, Row
 from tests.unit.stores.views.test_finish import SHAPES
 
 # What has an answer of its own where rows can change back, besides the shapes over rows that are only added.
@@ -70,6 +70,33 @@ def test_view_and_changes_are_the_answer_over_the_latest_rows(shape: str, versio
             assert +found.fold == answers[-1], f"the folded changes after batch {number}"
     if shape != "filter that guards a value":
         assert any(answers), "an empty answer tells nothing"
+    found.store.close()
+
+
+@pytest.mark.parametrize("shape", ["filter", "sums by key", "full join", "count beside each row"])
+def test_whole_rows_that_come_and_go(shape: str, tmp_path: Path) -> None:
+    """SC40, G16: without a key a change names the whole row; the same row may be there twice, and goes once at a time."""
+    rnd = random.Random(f"bags {shape}")  # noqa: S311
+    found = Bags(QUERIES[shape], tmp_path / "views.duckdb")
+    answers: list[object] = []
+    batches: list[dict[str, list[Row]]] = []
+    for number in range(6):
+        batches.append(found.batch(rnd))
+        found.add(number, batches[-1])
+        if number == 2:
+            found.reopen()
+        if number == 4:
+            found.store.rollback("job", 1)
+            assert found.view() == answers[1], "after the way back"
+            for again in (2, 3, 4):
+                found.commit(again, batches[again])
+            found.fold.clear()
+            found.seq = 0
+        found.follow()
+        answers.append(found.answer())
+        assert found.view() == answers[-1], f"the view after batch {number}"
+        assert +found.fold == answers[-1], f"the folded changes after batch {number}"
+    assert any(answers), "an empty answer tells nothing"
     found.store.close()
 
 

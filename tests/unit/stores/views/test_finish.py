@@ -254,6 +254,65 @@ SHAPES: dict[str, tuple[str, bool]] = {
         "SELECT l.id, r.id AS other, u.x FROM l LEFT JOIN r ON l.k = r.k LEFT JOIN u ON r.w = u.k",
         True,
     ),
+    "lateral limit": (
+        (
+            "SELECT l.id, t.w, t.other FROM l, LATERAL (SELECT r.w, r.id AS other FROM r WHERE r.k = l.k "
+            "ORDER BY r.w DESC, r.id, r.s LIMIT 2) AS t"
+        ),
+        True,
+    ),
+    "left lateral limit": (
+        (
+            "SELECT l.id, t.a, t.b FROM l LEFT JOIN LATERAL (SELECT r.w, r.id FROM r WHERE l.k = r.k AND r.w > 0 "
+            "ORDER BY r.id, r.w, r.s LIMIT 1 OFFSET 1) AS t(a, b) ON t.a >= l.v"
+        ),
+        True,
+    ),
+    "lateral limit of groups": (
+        (
+            "SELECT l.id, t.s, t.n FROM l CROSS JOIN LATERAL (SELECT r.s, COUNT(*) AS n FROM r WHERE r.k = l.k "
+            "GROUP BY r.s ORDER BY COUNT(*) DESC, r.s LIMIT 1) AS t"
+        ),
+        True,
+    ),
+    "lateral limit by an inequality": (
+        (
+            "SELECT l.id, t.other FROM l, LATERAL (SELECT r.id AS other FROM r WHERE r.k = l.k AND r.w < l.v "
+            "ORDER BY r.w DESC, r.id LIMIT 1) AS t"
+        ),
+        True,
+    ),
+    "lateral aggregate": (
+        (
+            "SELECT l.id, t.n, t.most FROM l LEFT JOIN LATERAL (SELECT COUNT(*) AS n, MAX(r.w) AS most FROM r "
+            "WHERE r.k = l.k AND r.w >= l.v) AS t ON true"
+        ),
+        True,
+    ),
+    "lateral over all": (
+        "SELECT l.id, t.id AS best FROM l, LATERAL (SELECT id FROM r ORDER BY w DESC, id, s LIMIT 1) AS t",
+        False,
+    ),
+    "join by inequality": ("SELECT l.id, r.id AS other FROM l JOIN r ON l.v < r.w AND l.s = 'a'", False),
+    "left join by inequality": ("SELECT l.id, u.x FROM l LEFT JOIN u ON l.v > u.x", False),
+    "value of the best": (
+        "SELECT id, (SELECT w FROM r WHERE r.k = l.k ORDER BY w DESC, r.id LIMIT 1) AS w FROM l",
+        True,
+    ),
+    "conditions as values": (
+        (
+            "SELECT id, CASE WHEN EXISTS (SELECT 1 FROM r WHERE r.k = l.k) THEN 'x' ELSE 'y' END AS e, "
+            "k IN (SELECT k FROM u) AS i, v NOT IN (SELECT w FROM r WHERE r.k = l.k) AS o FROM l"
+        ),
+        False,
+    ),
+    "subqueries in groups": (
+        (
+            "SELECT k, SUM(CASE WHEN v IN (SELECT w FROM r) THEN 1 ELSE 0 END) AS n FROM l GROUP BY k "
+            "HAVING COUNT(*) > (SELECT COUNT(*) FROM u WHERE x > 1)"
+        ),
+        False,
+    ),
 }
 
 # Those that are answered in more than one stage.
@@ -261,7 +320,7 @@ STAGES = {
     "aggregate of an aggregate": 2, "mean of maxima": 2, "aggregate of an aggregate by its key": 2, "mean by category": 2,
     "mean over the last two winners": 2, "count of counts of counts": 3, "total of an aggregate by a finer key": 2,
     "largest of all": 2, "the most": 3, "joined by an aggregate": 3, "joined with rows": 2, "filtered before the join": 2,
-    "three streams, one by another key": 2, "join by what Spark computes": 2, "union of aggregates": 2, "except of aggregates": 3, "mean of differences": 2, "top of a grouped query": 1,
+    "three streams, one by another key": 2, "join by what Spark computes": 2, "union of aggregates": 2, "except of aggregates": 3, "mean of differences": 2, "top of a grouped query": 1, "lateral limit of groups": 2,
 }  # fmt: skip
 
 
@@ -345,6 +404,19 @@ def test_a_version_of_a_stream_as_of_an_event_time() -> None:
     # asked after the join: an earlier version does not take the place of one that is left out
     assert '"x"."rate" > ' in text.split(' AS "x" ON ')[1]
     assert job.finish.keys
+
+
+def test_limit_without_an_order_always_takes_the_same_rows() -> None:
+    """G16: any rows are an answer; these are the first by all columns, whichever batch brought them."""
+    found = Finished("SELECT k, v, id FROM l WHERE v > 0 LIMIT 4", None)
+    found.oracle = "SELECT k, v, id FROM l WHERE v > 0 ORDER BY k, v, id LIMIT 4"
+    rnd = random.Random(3)  # noqa: S311
+    for number in range(4):
+        found.add(number, random_batch(rnd, 10 * number))
+        found.follow()
+        assert found.view() == found.answer() == +found.fold, f"after batch {number}"
+    assert sum(found.answer().values()) == 4
+    found.store.close()
 
 
 def test_only_what_the_batch_touched_changes() -> None:

@@ -4,12 +4,15 @@ after every batch, and after a way back (G13, G16, G18)."""
 from __future__ import annotations
 
 import random
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
+from tests.unit.stores.views.changing import Changing
 from tests.unit.stores.views.finishing import Finished, job_of, random_batch
 
 # Every relation has the columns k, id, v and s, so that each operator can stand over each.
@@ -47,10 +50,14 @@ OVER_TWO = (
     "SELECT a.k, a.id, a.v, a.s FROM ({0}) AS a LEFT ANTI JOIN ({1}) AS b ON a.k = b.k AND a.v < b.v",
     "SELECT k, id, v, s FROM ({0}) AS a WHERE EXISTS (SELECT 1 FROM ({1}) AS b WHERE b.k = a.k)",
     "SELECT k, id, v, s FROM ({0}) AS a WHERE v > 0 AND k IN (SELECT k FROM ({1}) AS b)",
-    "(SELECT k, id, v, s FROM ({0}) AS a WHERE true) UNION ALL (SELECT k, id, v, s FROM ({1}) AS b WHERE true)",
-    "(SELECT k, k AS id, v, s FROM ({0}) AS a WHERE true) UNION (SELECT k, k AS id, v, s FROM ({1}) AS b WHERE true)",
-    "(SELECT k, k AS id, v, s FROM ({0}) AS a WHERE true) EXCEPT (SELECT k, k AS id, v, s FROM ({1}) AS b WHERE true)",
-    "(SELECT k, k AS id, k AS v, s FROM ({0}) AS a WHERE true) INTERSECT (SELECT k, k AS id, k AS v, s FROM ({1}) AS b WHERE true)",
+    "SELECT a.k, a.id, b.v, b.s FROM ({0}) AS a, LATERAL (SELECT v, s FROM ({1}) AS c WHERE c.k = a.k ORDER BY " + TOTAL + " LIMIT 2) AS b",
+    "SELECT a.k, a.id, b.n AS v, a.s FROM ({0}) AS a, LATERAL (SELECT COUNT(*) AS n FROM ({1}) AS c WHERE c.k = a.k AND c.v > a.v) AS b",
+    "SELECT k, id, (SELECT MAX(v) FROM ({1}) AS c WHERE c.k = a.k) AS v, s FROM ({0}) AS a",
+    "SELECT a.k, b.id, b.v, a.s FROM ({0}) AS a LEFT JOIN ({1}) AS b ON a.v < b.v AND a.id > b.id",
+    "(SELECT k, id, v, s FROM ({0}) AS a) UNION ALL (SELECT k, id, v, s FROM ({1}) AS b)",
+    "(SELECT k, k AS id, v, s FROM ({0}) AS a) UNION (SELECT k, k AS id, v, s FROM ({1}) AS b)",
+    "(SELECT k, k AS id, v, s FROM ({0}) AS a) EXCEPT (SELECT k, k AS id, v, s FROM ({1}) AS b)",
+    "(SELECT k, k AS id, k AS v, s FROM ({0}) AS a) INTERSECT (SELECT k, k AS id, k AS v, s FROM ({1}) AS b)",
 )  # fmt: skip
 
 queries = st.recursive(
@@ -87,6 +94,27 @@ def holds(query: str, seed: int) -> None:
     found.store.close()
 
 
+def holds_over_changes(query: str, seed: int) -> None:
+    """The same over sources whose rows change, with a stop between two batches, somewhere."""
+    rnd = random.Random(seed)  # noqa: S311
+    with TemporaryDirectory() as path:
+        found = Changing(query, Path(path) / "views.duckdb", versioned=bool(seed % 2))
+        stop = rnd.randrange(3)
+        row = (1, 0, 2, "a", 5, False, 0, 0)  # an aggregate of all rows is there from the first row on
+        for number in range(4):
+            batch = found.batch(rnd)
+            if number == 0:
+                batch = {**batch, "l": [*batch["l"], row], "r": [*batch["r"], row]}
+            found.add(number, batch)
+            if number == stop:
+                found.reopen()
+            found.follow()
+            expected = found.answer()
+            assert found.view() == expected, f"{query}\nthe view after batch {number}"
+            assert +found.fold == expected, f"{query}\nthe folded changes after batch {number}"
+        found.store.close()
+
+
 # A smaller query that fails takes minutes to find: the first one is told as it is.
 @settings(
     max_examples=25,
@@ -98,6 +126,22 @@ def holds(query: str, seed: int) -> None:
 @given(queries, st.integers(0, 1000))
 def test_random_queries(query: str, seed: int) -> None:
     holds(query, seed)
+
+
+@settings(
+    max_examples=8, deadline=None, derandomize=True, phases=(Phase.generate,), suppress_health_check=list(HealthCheck)
+)
+@given(queries, st.integers(0, 1000))
+def test_random_queries_over_changes(query: str, seed: int) -> None:
+    """SC40"""
+    holds_over_changes(query, seed)
+
+
+@pytest.mark.soak
+@settings(max_examples=500, deadline=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
+@given(queries, st.integers(0, 1_000_000))
+def test_many_random_queries_over_changes(query: str, seed: int) -> None:
+    holds_over_changes(query, seed)
 
 
 @pytest.mark.soak

@@ -125,7 +125,7 @@ def reduced(plan: PanePlan, rows: list[Row]) -> pa.Table:
 
 
 def view_of(plan: PanePlan) -> ViewSpec:
-    plan = PanePlan(plan.size_us, plan.slide_us, plan.offset_us, SHOWN)
+    plan = PanePlan(plan.size_us, plan.slide_us, plan.offset_us, SHOWN, plan.cumulates)
     return ViewSpec(f"v {next(COUNT)}", COLUMNS, "panes", merge=MERGE, panes=plan)
 
 
@@ -200,6 +200,43 @@ def test_panes_are_windows(store: ViewStore, plan: PanePlan, batches: list[Batch
         watermark += batch.step
         store.commit(commit(view.name, number, reduced(plan, batch.rows), closing_us=watermark))
         assert answer(store, view.name) == after[number]
+    store.drop_view(view.name)
+    store.forget_job(view.name)
+
+
+CUMULATING = st.builds(
+    lambda step, times, offset: PanePlan(step * times, step, offset % (step * times), cumulates=True),
+    st.integers(1, 9),
+    st.integers(1, 5),
+    st.integers(0, 40),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(plan=CUMULATING, batches=BATCHES)
+def test_cumulating_windows(store: ViewStore, plan: PanePlan, batches: list[Batch]) -> None:
+    """D1, D19: windows that begin together, each shown at every step of it, with all of its rows so far."""
+    view = view_of(plan)
+    store.create_view(view)
+    kept: dict[Key, list[int | None]] = {}
+    closed: list[Key] = []
+    watermark = 0
+    for number, batch in enumerate([*batches, Batch([], 10_000)]):
+        for k, f, x, time in batch.rows:
+            start = time - (time - plan.offset_us) % plan.size_us
+            for end in range(start + plan.slide_us, start + plan.size_us + 1, plan.slide_us):
+                if time < end and end > watermark:
+                    kept.setdefault((*plain((k, f)), start, end), []).append(x)
+        watermark += batch.step
+        store.commit(commit(view.name, number, reduced(plan, batch.rows), closing_us=watermark))
+        for group in [group for group in kept if group[3] <= watermark]:
+            values = kept.pop(group)
+            if len(values) != 2:
+                closed.append((*group, group[3] - 1000, len(values), *numbers(values)))
+        assert answer(store, view.name) == sorted(map(plain, closed), key=repr)
+        shown_open = store.open_windows(view.name)
+        assert shown_open is not None
+        assert shown_open.num_rows == len(kept)
     store.drop_view(view.name)
     store.forget_job(view.name)
 

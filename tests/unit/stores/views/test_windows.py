@@ -239,6 +239,38 @@ def test_windows_show_each_change(store: ViewStore, spec: WindowSpec, batches: l
     store.forget_job(view.name)
 
 
+@settings(max_examples=30, deadline=None)
+@given(gap=st.integers(1, 12), batches=BATCHES, back=st.integers(0, 8))
+def test_sessions_that_are_shown_once(store: ViewStore, gap: int, batches: list[Batch], back: int) -> None:
+    """D7, E21, F5, K7: each session comes once, when it has ended, as it is then; nothing is ever taken back."""
+    spec = WindowSpec("SESSION", gap_us=gap)
+    view = view_of(spec)
+    assert view.windows is not None
+    view = replace(view, windows=replace(view.windows, final=True))
+    store.create_view(view)
+    model = Model(spec)
+    after: list[list[Key]] = []
+    every = [*batches, Batch([], 10_000)]
+    for number, batch in enumerate(every):
+        model.take(batch)
+        store.commit(commit(view.name, number, reduced(spec, batch.rows), closing_us=model.watermark))
+        after.append([row for row in model.rows() if row[3] <= model.watermark])
+        assert answer(store, view.name) == after[-1]
+        assert told(store, view.name) == model.open()
+    assert {change.op for change in store.changes(view.name, 0)} <= {"insert"}
+    assert folded(store.changes(view.name, 0)) == shown(store, view.name)
+    back = min(back, len(batches))
+    store.rollback(view.name, back - 1)
+    assert answer(store, view.name) == (after[back - 1] if back else [])
+    watermark = sum(batch.step for batch in every[:back])
+    for number in range(back, len(every)):
+        watermark += every[number].step
+        store.commit(commit(view.name, number, reduced(spec, every[number].rows), closing_us=watermark))
+        assert answer(store, view.name) == after[number]
+    store.drop_view(view.name)
+    store.forget_job(view.name)
+
+
 def changes(store: ViewStore, view: str, since: int) -> list[tuple[str, Key | None, Key | None]]:
     """Changes as operation, and start, end and count before and after."""
 

@@ -1,0 +1,83 @@
+"""Joins with one version of a row: ASOF, and FOR SYSTEM_TIME AS OF a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.errors import NotYetError, UnsupportedError
+from penstock.plan.nodes import Scan, all_nodes
+from penstock.plan.scope import same_name
+from penstock.plan.trees import column
+from penstock.sql.nodes import SystemTime
+from penstock.sql.spans import span_of
+
+if TYPE_CHECKING:
+    from penstock.plan.context import PlanContext, Relation
+    from penstock.plan.expressions import ExpressionBinder
+    from penstock.plan.scope import Leaf, Scope
+
+
+def refuse_method(join: exp.Join) -> None:
+    """Raises for a word before JOIN that has no meaning on a stream."""
+    if join.method == "ASOF" or join.args.get("match_condition") is not None:
+        raise NotYetError(
+            "VERSIONED_JOIN",
+            "ASOF joins are not there yet",
+            hint="join a dimension table for the latest version, or bound both event times with BETWEEN",
+            span=span_of(join.this),
+            mode="retract",
+        )
+    if join.method != "NATURAL":
+        raise UnsupportedError("UNSUPPORTED_CLAUSE", f"{join.method} JOIN has no meaning here", span=span_of(join.this))
+
+
+def is_asof(join: exp.Join) -> bool:
+    """Whether each row meets the last of those that the condition of a join allows."""
+    return join.method == "ASOF" and join.kind in ("", "INNER", "OUTER")
+
+
+def version_condition(
+    context: PlanContext, join: exp.Join, relation: Relation, leaf: Leaf, scope: Scope, binder: ExpressionBinder
+) -> exp.Expr | None:
+    """The condition of a join FOR SYSTEM_TIME AS OF an event time: rows of a stream are versions, from their event
+    time on. None where there is no such join, or each batch sees the latest version of a dimension."""
+    system_time = join.this.args.get("system_time") if isinstance(join.this, exp.Table) else None
+    if not isinstance(system_time, SystemTime):
+        return None
+    event_time = relation.node.event_time
+    if _is_processing_time(system_time.this, scope):
+        if (relation.node.bounded and not context.kept) or relation.open or _looked_up(relation):
+            return None
+        what = "a stream has no version of its own to look up"
+    else:
+        asked = binder.bind(system_time.this)
+        if context.kept and event_time is not None and not event_time.of_window and not _looked_up(relation):
+            return exp.GTE(this=asked, expression=column(event_time.column, leaf.alias))
+        what = "joins as of an event time are not there yet"
+    raise NotYetError(
+        "VERSIONED_JOIN",
+        what,
+        hint="join a dimension table as of PROCTIME(): each batch sees its latest version",
+        span=span_of(system_time) or span_of(join.this),
+        mode="append",
+    )
+
+
+def _looked_up(relation: Relation) -> bool:
+    """Whether a relation is there to be joined with, in its latest version."""
+    return all(node.looked_up or node.kind == "table" for node in all_nodes(relation.node) if isinstance(node, Scan))
+
+
+def _is_processing_time(node: exp.Expr, scope: Scope) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return node.name.casefold() in ("proctime", "now", "current_timestamp")
+    if isinstance(node, exp.CurrentTimestamp):
+        return True
+    if isinstance(node, exp.Column):
+        found = scope.resolve(node)
+        if found.leaf is not None and found.leaf.open:
+            return same_name(node.name, "proc_time", quoted=False) or "proc" in node.name.casefold()
+        return found.field.processing_time
+    return False
