@@ -53,9 +53,9 @@ class BagTable(KeptTable):
             f"row_number() OVER (PARTITION BY {', '.join(f'r.{name}' for name in self._columns)} ORDER BY r.rowid DESC)"
         )
         found = (
-            f"SELECT r.rowid AS at, {placed} AS place, c.n FROM {self._table} AS r JOIN cb AS c ON {same} WHERE c.n < 0"
+            f"SELECT r.rowid AS spot, {placed} AS place, c.n FROM {self._table} AS r JOIN cb AS c ON {same} WHERE c.n < 0"
         )
-        gone = f"DELETE FROM {self._table} WHERE rowid IN (SELECT at FROM ({found}) WHERE place <= -n) RETURNING *"
+        gone = f"DELETE FROM {self._table} WHERE rowid IN (SELECT spot FROM ({found}) WHERE place <= -n) RETURNING *"
         came = f"SELECT {listed} FROM (SELECT *, unnest(range(CAST(n AS BIGINT))) FROM cb WHERE n > 0)"
         return [
             f"CREATE OR REPLACE TEMP TABLE cb AS {counted}",
