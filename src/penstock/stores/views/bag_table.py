@@ -52,9 +52,7 @@ class BagTable(KeptTable):
         placed = (
             f"row_number() OVER (PARTITION BY {', '.join(f'r.{name}' for name in self._columns)} ORDER BY r.rowid DESC)"
         )
-        found = (
-            f"SELECT r.rowid AS spot, {placed} AS place, c.n FROM {self._table} AS r JOIN cb AS c ON {same} WHERE c.n < 0"
-        )
+        found = f"SELECT r.rowid AS spot, {placed} AS place, c.n FROM {self._table} AS r JOIN cb AS c ON {same} WHERE c.n < 0"
         gone = f"DELETE FROM {self._table} WHERE rowid IN (SELECT spot FROM ({found}) WHERE place <= -n) RETURNING *"
         came = f"SELECT {listed} FROM (SELECT *, unnest(range(CAST(n AS BIGINT))) FROM cb WHERE n > 0)"
         return [
