@@ -204,7 +204,7 @@ CONDITIONS: dict[str, Condition] = _table(
     ("MATCH_RECOGNIZE", "0A000", "row pattern matching is not offered"),
     ("RECURSIVE_QUERY", "0A000", "recursive queries are not offered"),
     ("NONDETERMINISTIC_KEY", "0A000", "a key must have the same value each time it is computed"),
-    ("UNBOUNDED_CROSS_JOIN", "0A000", "a join of two streams needs an equality between them"),
+    ("UNBOUNDED_CROSS_JOIN", "0A000", "a join of two streams needs a condition on both of them"),
     (
         "SINK_CANNOT_UPDATE",
         "0A000",

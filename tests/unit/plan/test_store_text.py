@@ -97,12 +97,12 @@ def test_what_spark_refuses_fails(expression: str, values: dict[str, Any]) -> No
     "expression",
     [
         "upper(s)",  # other rules for letters such as ß
-        "round(d, 2)", "round(m, 1)",  # other roundings
+        "round(d, 9)", "round(m, 1)",  # other roundings
         "CAST(d AS STRING)", "CAST(m AS STRING)", "CAST(s AS INT)", "CAST(s AS TIMESTAMP)", "CAST(d AS DECIMAL(10, 2))",
         "s > 5", "s = i", "m > d", "m / 2", "i / m",  # other coercions
         "s LIKE 'a\\\\%'", "s LIKE s", "s ILIKE 'a'", "s RLIKE 'a+'",
         "substring(s, 0, 2)", "substring(s, -2)", "substring(s, i)", "replace(s, '', 'x')",
-        "i % i", "i DIV 2", "f + i", "sqrt(d)", "ln(d)", "floor(d)", "date_format(ts, 'yyyy')",
+        "i % i", "i DIV 2", "f + i", "sqrt(d)", "ln(d)", "floor(m)", "date_format(ts, 'yyyy')",
         "ts - ts", "ts + INTERVAL '1' MONTH", "ts > '2024-1-1'", "ts > 'now'", "ts > '2024-02-30'",
         "kv['a']", "a[i]", "raw = raw", "a = a", "uuid()", "rand()",
         "PERCENTILE(d, 0.5) OVER ()", "SUM(i) OVER (ORDER BY d RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)", "NTILE(i) OVER (ORDER BY i)",
@@ -119,7 +119,7 @@ def test_left_to_spark(expression: str) -> None:
     [
         "SELECT id FROM names",
         "SELECT SKEWNESS(d) AS x FROM v",
-        "SELECT AVG(m) AS x FROM v",
+        "SELECT AVG(CAST(m AS DECIMAL(30, 2))) AS x FROM v",
         "SELECT STDDEV(DISTINCT i) AS x FROM v",
         "SELECT flag, COUNT(*) AS n FROM v GROUP BY ROLLUP (flag, a)",
         "SELECT u.x FROM v CROSS JOIN UNNEST(a) AS u(x)",
