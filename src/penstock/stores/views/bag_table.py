@@ -49,10 +49,9 @@ class BagTable(KeptTable):
         rows = f"SELECT {staged}, {way} FROM st WHERE side = {self._place}"
         counted = f"SELECT {listed}, sum(way) AS n FROM ({rows}) GROUP BY {listed} HAVING sum(way) <> 0"
         same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM c.{name}" for name in self._columns)
-        placed = (
-            f"row_number() OVER (PARTITION BY {', '.join(f'r.{name}' for name in self._columns)} ORDER BY r.rowid DESC)"
-        )
-        found = f"SELECT r.rowid AS spot, {placed} AS place, c.n FROM {self._table} AS r JOIN cb AS c ON {same} WHERE c.n < 0"
+        by = ", ".join(f"r.{name}" for name in self._columns)
+        placed = f"row_number() OVER (PARTITION BY {by} ORDER BY r.rowid DESC) AS place"
+        found = f"SELECT r.rowid AS spot, {placed}, c.n FROM {self._table} AS r JOIN cb AS c ON {same} WHERE c.n < 0"
         gone = f"DELETE FROM {self._table} WHERE rowid IN (SELECT spot FROM ({found}) WHERE place <= -n) RETURNING *"
         came = f"SELECT {listed} FROM (SELECT *, unnest(range(CAST(n AS BIGINT))) FROM cb WHERE n > 0)"
         return [
