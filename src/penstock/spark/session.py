@@ -167,6 +167,9 @@ def spark_options(settings: SparkSettings) -> dict[str, str]:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
         "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
+        # Each job has some ten pieces of generated code, and each batch looks for them: with Spark's hundred, a dozen
+        # jobs would compile their code, and warm it up, again and again.
+        "spark.sql.codegen.cache.maxEntries": "1000",
         # Recovery goes back to any of these batches.
         "spark.sql.streaming.minBatchesToRetain": "100",
         "spark.sql.streaming.queryEvolution.enableSourceEvolution": str(settings.named_sources).lower(),
