@@ -31,15 +31,13 @@ from penstock.plan.merging import BATCH_VIEW, NotMergeableError, merged
 from penstock.plan.nodes import Aggregate
 from penstock.plan.panes import Panes, panes_of
 from penstock.plan.processing import over_processing_time, processing_of
-from penstock.plan.refused import refuse
+from penstock.plan.refused import refuse, refuse_subqueries
 from penstock.plan.relation import WINDOW_COLUMN, Mode
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
 from penstock.plan.running import Running, running
 from penstock.plan.spark_blocks import (
-    aggregates,
     first_keys,
     group_keys,
-    relations,
     selects,
     stream_joins,
     window_call,
@@ -246,7 +244,7 @@ def _processing_job(plan: LogicalPlan, node: Aggregate, state: str | None) -> Jo
             "windows over processing time that no view holds are not there yet",
             hint="keep them as a materialized view, without state = 'spark'",
         )
-    _refuse_subqueries(plan.spark)
+    refuse_subqueries(plan.spark)
     made = processing_of(plan, node)
     batch = spark_sql(made.parts.batch)
     found = job_scans(plan, made.parts.core)
@@ -279,10 +277,10 @@ def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
     static = static_nodes(plan)
     changing = changing_aggregate(plan)
     if changing is not None:
-        _refuse_subqueries(found.tree)
+        refuse_subqueries(found.tree)
         return _changing_job(plan, found, changing, state)
     if any(isinstance(node, Aggregate) and node.window is None and id(node) not in static for node in plan.nodes()):
-        _refuse_subqueries(found.tree)
+        refuse_subqueries(found.tree)
         return _running_job(plan, found, state)
     no_panes = ""
     if state != "spark":
@@ -346,24 +344,6 @@ def _changing_job(plan: LogicalPlan, found: JobScans, node: Aggregate, state: st
 
 def _asked_for(plan: LogicalPlan) -> str:
     return "state = 'spark' asks for it" if plan.root.kind not in ("sink", "topic") else "no view holds it"
-
-
-def _refuse_subqueries(tree: exp.Expr) -> None:
-    """What stands at or above a running aggregate is computed by the view store, which has no dimensions."""
-    block = tree
-    while isinstance(block, exp.Select):
-        where = None if aggregates(block) else block.args.get("where")
-        parts = [*block.expressions, *group_keys(block), *filter(None, (block.args.get("having"), where))]
-        if any(part.find(exp.Subquery) is not None for part in parts):
-            raise NotYetError(
-                "QUERY_NOT_YET",
-                "a subquery in the SELECT list or HAVING of a running aggregate is not there yet",
-                hint="put it into the WHERE below the aggregate, or into the query that reads the view",
-            )
-        below = list(relations(block).values())
-        if aggregates(block) or len(below) != 1:
-            return
-        block = below[0]
 
 
 def _kept(tree: exp.Expr) -> str:

@@ -29,7 +29,7 @@ from penstock.plan.nodes import (
     WindowAssign,
 )
 from penstock.plan.relation import EVENT_TIME_COLUMN, Mode
-from penstock.plan.spark_blocks import first_keys, scans, selects, window_key
+from penstock.plan.spark_blocks import aggregates, first_keys, group_keys, relations, scans, selects, window_key
 from penstock.sql.spans import span_of
 from penstock.sql.statements import Emit
 
@@ -69,6 +69,31 @@ def refuse(plan: LogicalPlan) -> None:
             what = "the first rows of keys without the event time, beside something that waits for the watermark,"
             raise _not_yet(f"{what} in a job are not there yet", hint, None)
     _check_running(plan.root, covered=False)
+    if any(isinstance(node, Aggregate) and _runs(node) and id(node) not in static for node in plan.nodes()):
+        refuse_subqueries(plan.spark)
+
+
+def _runs(node: Aggregate) -> bool:
+    """Whether the rows of an aggregate change."""
+    return node.window is None or node.emit is Emit.CHANGES
+
+
+def refuse_subqueries(tree: exp.Expr) -> None:
+    """What stands at or above a running aggregate is computed by the view store, which has no dimensions."""
+    block = tree
+    while isinstance(block, exp.Select):
+        where = None if aggregates(block) else block.args.get("where")
+        parts = [*block.expressions, *group_keys(block), *filter(None, (block.args.get("having"), where))]
+        if any(part.find(exp.Subquery) is not None for part in parts):
+            raise NotYetError(
+                "QUERY_NOT_YET",
+                "a subquery in the SELECT list or HAVING of a running aggregate is not there yet",
+                hint="put it into the WHERE below the aggregate, or into the query that reads the view",
+            )
+        below = list(relations(block).values())
+        if aggregates(block) or len(below) != 1:
+            return
+        block = below[0]
 
 
 def _refuse_both(both: set[str]) -> None:
@@ -172,7 +197,7 @@ def _distinct(tree: exp.Expr) -> bool:
 
 def _check_running(node: Node, *, covered: bool) -> None:
     """A running aggregate changes its rows: only projections and filters can stand above it."""
-    if isinstance(node, Aggregate) and (node.window is None or node.emit is Emit.CHANGES):
+    if isinstance(node, Aggregate) and _runs(node):
         if covered:
             hint = "give the inner aggregate a window, or store it as a view and query the view"
             raise _not_yet("an operator over a running aggregate in a job is not there yet", hint, None)
