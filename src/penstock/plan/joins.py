@@ -213,7 +213,7 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
         + " keeps every row of both streams for ever; bound their event times to let go of old rows"
     )
     state = State("every row of both streams", None)
-    on = _and(equalities) if request.condition is None else request.condition
+    on = all_of(equalities) if request.condition is None else request.condition
     node = _node(left, right, request, kind="inner", strategy="stream", state=state)
     return PlannedJoin(node, on, JoinTime("forever", "inner"))
 
@@ -254,7 +254,7 @@ def _window_join(left: Side, right: Side, request: JoinRequest) -> PlannedJoin |
             kind = "inner" if request.kind == "cross" else request.kind
             node = _node(left, right, request, kind=kind, strategy="stream", window=spec, state=state)
             time = JoinTime("window", kind, (first, WINDOW_COLUMN), (second, WINDOW_COLUMN))
-            return PlannedJoin(node, _and([same, *rest]), time)
+            return PlannedJoin(node, all_of([same, *rest]), time)
     return None
 
 
@@ -301,7 +301,7 @@ def _interval_condition(
             or time_bounds([conjunct], {one}, {other}) != TimeBounds()
         )
     ]
-    return _and([*told, *wanted])
+    return all_of([*told, *wanted])
 
 
 def _of_one_side(conjunct: exp.Expr, left: Side, right: Side) -> bool:
@@ -322,7 +322,7 @@ def no_equal_nulls(condition: exp.Expr | None) -> exp.Expr | None:
         return None
     keys = [conjunct.this for conjunct in conjuncts_of(condition) if isinstance(conjunct, exp.EQ)]
     there = [exp.Not(this=exp.Is(this=exp.Paren(this=key.copy()), expression=exp.Null())) for key in keys]
-    return _and([condition, *there])
+    return all_of([condition, *there])
 
 
 def _connects(conjunct: exp.Expr, left: Side, right: Side) -> bool:
@@ -362,12 +362,14 @@ def _bound_of(node: exp.Expr) -> tuple[str, str] | None:
     return None
 
 
-def _and(conditions: list[exp.Expr]) -> exp.Expr | None:
-    if not conditions:
-        return None
-    result = conditions[0].copy()
-    for condition in conditions[1:]:
-        result = exp.And(this=result, expression=condition.copy())
+def all_of(conditions: list[exp.Expr]) -> exp.Expr | None:
+    """The condition that all of these hold; None where there is none. What was taken out of brackets is put back."""
+    result: exp.Expr | None = None
+    for condition in conditions:
+        part: exp.Expr = condition.copy()
+        if len(conditions) > 1 and isinstance(part, exp.Or):
+            part = exp.Paren(this=part)
+        result = part if result is None else exp.And(this=result, expression=part)
     return result
 
 

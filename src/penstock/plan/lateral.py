@@ -21,7 +21,7 @@ from sqlglot import exp
 from penstock.errors import NotYetError
 from penstock.frozen import frozen
 from penstock.plan.context import Relation
-from penstock.plan.joins import conjuncts_of
+from penstock.plan.joins import all_of, conjuncts_of
 from penstock.plan.nodes import Aggregate, Core, Filter, Limit, Node, Rank, Scan, Sort, all_nodes
 from penstock.plan.relation import Field, Mode
 from penstock.plan.spark_blocks import aggregates
@@ -132,9 +132,7 @@ def _asked(
         made.append("expressions", aliased(own.copy(), name))
         if made.args.get("group") is not None:
             made.args["group"].append("expressions", own.copy())
-    where: exp.Expr | None = None
-    for conjunct in rest:
-        where = conjunct.copy() if where is None else exp.And(this=where, expression=conjunct.copy())
+    where = all_of(rest)
     made.set("where", exp.Where(this=where) if where is not None else None)
     order, limit, offset = (made.args.get(clause) for clause in ("order", "limit", "offset"))
     for clause in ("order", "limit", "offset"):

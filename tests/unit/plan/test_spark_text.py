@@ -47,6 +47,31 @@ def test_a_name_is_always_quoted(name: str) -> None:
     assert (read.name, read.table) == (name, name)
 
 
+def test_brackets_stay() -> None:
+    """L7: conditions that are taken apart and put together again mean the same."""
+    streams = """
+        CREATE STREAM a (k STRING, v INT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+        CREATE STREAM b (k STRING, v INT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+    """
+    either, within = "(a.v > 1 OR b.v > 2)", "b.ts BETWEEN a.ts AND a.ts + INTERVAL '1' MINUTE"
+    joined = spark(f"{streams} SELECT a.k FROM a LEFT JOIN b ON a.k = b.k AND {either} AND {within};")
+    assert "`b`.`k` AND (`a`.`v` > 1 OR `b`.`v` > 2) AND `b`.`ts` BETWEEN" in joined
+    lonely = spark(f"{streams} SELECT a.k FROM a LEFT ANTI JOIN b ON a.k = b.k AND {within} WHERE a.v = 1 OR a.v = 2;")
+    assert "WHERE (`a`.`v` = 1 OR `a`.`v` = 2) AND (`b`.`ts` IS NULL)" in lonely
+    windowed = "TUMBLE(TABLE {0}, DESCRIPTOR(ts), INTERVAL '1' HOUR) AS {0}"
+    exists = spark(
+        f"{streams} SELECT a.k FROM {windowed.format('a')} WHERE (a.v = 1 OR a.v = 2) AND a.k <> '' AND EXISTS "
+        f"(SELECT 1 FROM {windowed.format('b')} WHERE b.k = a.k AND b.window_start = a.window_start "
+        "AND b.window_end = a.window_end);"
+    )
+    assert "WHERE (`a`.`v` = 1 OR `a`.`v` = 2) AND `a`.`k` <> ''" in exists
+    lateral = spark(
+        "SELECT n.id, t.name FROM names AS n, LATERAL (SELECT m.name FROM names AS m WHERE m.id = n.id "
+        "AND (m.name = 'a' OR m.name = 'b') AND m.name <> 'c' ORDER BY m.name LIMIT 1) AS t;"
+    )
+    assert "(`m`.`name` = 'a' OR `m`.`name` = 'b') AND `m`.`name` <> 'c'" in lateral
+
+
 def test_the_alias_of_a_lateral_relation_is_quoted() -> None:
     sql = """CREATE STREAM a (xs ARRAY<INT>); SELECT "t) --".x FROM a CROSS JOIN UNNEST(xs) AS "t) --"(x)"""
     assert "LATERAL explode(`a`.`xs`) AS `t) --`(`x`)" in spark(sql)

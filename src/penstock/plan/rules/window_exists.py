@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from penstock.plan.joins import conjuncts_of
+from penstock.plan.joins import all_of, conjuncts_of
 
 _BOUNDS = frozenset({"window_start", "window_end"})
 
@@ -38,9 +38,7 @@ def _rewrite(select: exp.Select, where: exp.Where) -> None:
     if not joins:
         return
     select.set("joins", [*(select.args.get("joins") or []), *joins])
-    condition = None
-    for conjunct in kept:
-        condition = conjunct.copy() if condition is None else exp.And(this=condition, expression=conjunct.copy())
+    condition = all_of(kept)
     select.set("where", exp.Where(this=condition) if condition is not None else None)
 
 
