@@ -71,6 +71,19 @@ def test_bounded_sources_functions_and_windows(db: penstock.Database, tmp_path: 
     joined = "SELECT name FROM wanted JOIN names ON wanted.n = names.n WHERE wanted.n NOT IN (SELECT n FROM numbers)"
     assert db.sql(joined).rows() == [("fifty",)]
 
+    # rows that replace each other: the latest of each key, by its place or by its version
+    lines = [(1, "a", 5), (2, "b", 1), (1, "c", 4), (2, "d", None)]
+    texts = [f'{{"id": {key}, "name": "{name}", "ver": {"null" if ver is None else ver}}}' for key, name, ver in lines]
+    (tmp_path / "changes.json").write_text("\n".join(texts) + "\n")
+    for name, more in (("last", ""), ("newest", ", version_column = 'ver'")):
+        db.execute(
+            f"CREATE TABLE {name}_rows (id INT, name STRING, ver INT, PRIMARY KEY (id) NOT ENFORCED) WITH "
+            f"(connector = 'file', path = '{tmp_path}/changes.json', format = 'json', changes = 'upsert'{more})"
+        )
+    assert db.sql("SELECT name FROM last_rows ORDER BY name").rows() == [("c",), ("d",)]
+    assert db.sql("SELECT id, name FROM newest_rows ORDER BY id").rows() == [(1, "a"), (2, "d")]
+    assert db.sql("SELECT COUNT(*) AS n FROM newest_rows").rows() == [(2,)]
+
     def shifted(values: pa.Array) -> pa.Array:
         return pc.add(values, 1)
 

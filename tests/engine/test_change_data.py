@@ -27,6 +27,8 @@ SELECT a.region, COUNT(*) AS n, SUM(o.amount) AS total FROM orders o JOIN accoun
 CREATE MATERIALIZED VIEW checked AS
 SELECT a.id, a.owner, l.most FROM accounts a LEFT JOIN limits l ON a.region = l.region WHERE a.owner <> 'eve';
 CREATE MATERIALIZED VIEW owners AS SELECT id, upper(owner) AS owner FROM accounts;
+CREATE STREAM visits (who STRING, page STRING) WITH (connector = 'topic', format = 'debezium-json');
+CREATE MATERIALIZED VIEW pages AS SELECT page, COUNT(*) AS n FROM visits WHERE who <> 'eve' GROUP BY page;
 CREATE STREAM sums (region STRING, n BIGINT, total DECIMAL(20, 2), PRIMARY KEY (region) NOT ENFORCED)
 WITH (connector = 'topic', changes = 'upsert', partitions = 2);
 INSERT INTO sums
@@ -72,6 +74,10 @@ def test_debezium_and_upserts_feed_joins_and_aggregates(opened: Opened) -> None:
         ]
         assert shown(db, "checked") == [(1, "ada", 100), (2, "bob", 7)]
         assert shown(db, "owners") == [(1, "ADA"), (2, "BOB"), (3, "EVE")]
+        seen = [{"who": who, "page": page} for who, page in (("ada", "/"), ("ada", "/"), ("bob", "/"), ("eve", "/"))]
+        db.append("visits", [envelope("c", None, row) for row in seen])
+        db.append("visits", [envelope("u", seen[0], {"who": "ada", "page": "/in"}), envelope("d", seen[2], None)])
+        db.append("visits", [envelope("u", None, seen[0]), envelope("u", seen[3], {"who": "zoe", "page": "/in"})])
         moved = account(1, "ada", "us")
         bad = ["{broken", envelope("x", None, ada), envelope("c", ada, None), envelope("d", {"owner": "x"}, None)]
         bad += [envelope("t", None, None), envelope("u", None, {"owner": "nobody"})]
@@ -83,6 +89,11 @@ def test_debezium_and_upserts_feed_joins_and_aggregates(opened: Opened) -> None:
         db.settle(600)
         assert [(region, n, float(total)) for region, n, total in shown(db, "regions")] == [("us", 1, 10.0)]
         assert shown(db, "checked") == [(1, "ada", None), (2, "bob", None)]
+        # without a key each change names the whole row
+        assert shown(db, "pages") == [("/", 1), ("/in", 2)]
+        dead = db.sql("SELECT error FROM penstock.dead_letters WHERE job = 'pages'").rows()
+        assert len(dead) == 1
+        assert "no row before operation u" in dead[0][0]
         errors = [
             error
             for (error,) in db.sql(
