@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
-APART := spark or chaos or soak or kafka or bench
+APART := spark or slow or chaos or soak or kafka or bench
 # A file stays with one session; files are taken in their order, so that those that take long do not come last.
 TWO_SESSIONS := -n 2 --dist loadfile --no-loadscope-reorder
 SPARK_TESTS  := tests/batch tests/cli tests/docs tests/engine tests/spark
@@ -61,7 +61,8 @@ test: $(READY) java ## the tests; sets up everything they need
 	@$(BIN)/python -m pytest -q -n auto -m "not ($(APART))" $(PYTEST_ARGS)
 	@$(BIN)/python -m pytest -q $(TWO_SESSIONS) $(SPARK_TESTS) -m "spark and not (slow or chaos or soak or kafka or bench)" $(PYTEST_ARGS)
 
-test-slow: $(READY) java ## more of the same: examples, the demo, many jobs at once
+test-slow: $(READY) java ## more of the same: examples, the demo, many jobs at once, every shape of query
+	@$(BIN)/python -m pytest -q -n auto tests/unit -m "slow and not (spark or chaos or soak or kafka or bench)" $(PYTEST_ARGS)
 	@$(BIN)/python -m pytest -q $(TWO_SESSIONS) $(SPARK_TESTS) -m "slow and not (chaos or soak or kafka or bench)" $(PYTEST_ARGS)
 
 test-oracle: $(READY) java ## more random queries beside DuckDB

@@ -14,6 +14,7 @@ from penstock.plan.job_plan import plan_job
 from tests.unit.plan.analysis import last, planned
 from tests.unit.stores.views.chaining import Batch, Chained, as_of, jobs_of
 from tests.unit.stores.views.finishing import STREAMS, BrokenOffError, random_batch
+from tests.unit.stores.views.sampling import some
 
 ROWS = "SELECT k, id, v, s FROM l WHERE id >= 0"
 SUMS = "SELECT k, COUNT(*) AS n, SUM(v) AS t, MAX(v) AS m FROM l GROUP BY k"
@@ -79,7 +80,7 @@ SHAPES: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", some(SHAPES, 3))
 def test_every_view_of_a_chain_is_the_batch_answer_after_every_batch(shape: str, tmp_path: Path) -> None:
     """With views that are made later, batches that come twice or break off, a store that is opened again, a way back
     to an earlier batch, and views that are held for a while."""

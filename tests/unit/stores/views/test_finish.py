@@ -11,6 +11,7 @@ import pytest
 from penstock.plan.job_plan import plan_job
 from tests.unit.plan.analysis import planned
 from tests.unit.stores.views.finishing import BrokenOffError, Finished, job_of, random_batch
+from tests.unit.stores.views.sampling import some
 
 TOTAL = "ORDER BY v DESC, id, s"
 # The query, and whether it has a key.
@@ -324,7 +325,7 @@ STAGES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", some(SHAPES, 3))
 def test_view_and_changes_are_the_batch_answer_after_every_batch(shape: str, tmp_path: Path) -> None:
     """With NULL keys, duplicates, empty batches, a batch that comes twice, one that breaks off, a store that is closed and opened again, and
     a way back to an earlier batch in between."""
