@@ -1,13 +1,18 @@
-"""What all tests share: the hypothesis profiles, and how their JVMs run."""
+"""What all tests share: the hypothesis profiles, how their JVMs run, and that they can be interrupted."""
 
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import settings
 
 # A JVM that lives for a minute spends most of it compiling: the quick compiler alone halves the time of the suites.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# What a shell starts in the background ignores Ctrl-C, and tests of Ctrl-C would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Deadlines measure the machine, not the code; a failure prints the command that replays it. A change is judged by the
 # same examples each time it is tried; new ones are looked for with HYPOTHESIS_PROFILE=random or long.
