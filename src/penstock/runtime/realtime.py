@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Spark's own least, below which its batches would follow one another too closely.
 _SHORTEST: Final = timedelta(seconds=5)
-# Rows wait while a batch ends (half a second): at this length fewer than one in a hundred of them.
+# Rows wait while a batch ends, about a second: at this length one in a hundred of them.
 _USUAL: Final = timedelta(minutes=2)
 _IN_PYTHON: Final = frozenset({"protobuf"})
 
