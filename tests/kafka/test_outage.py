@@ -147,7 +147,8 @@ def test_a_broker_that_is_killed_and_one_that_stands_still(
         os.kill(state.pid, signal.SIGKILL)
         begun = time.monotonic()
         db.close()
-        assert time.monotonic() - begun < 150
+        # Clients give up after 60 s; three jobs one after the other would take longer than this.
+        assert time.monotonic() - begun < 170
     finally:
         broker.stop(delete=True)
 
