@@ -73,8 +73,9 @@ class ViewDatabase:
         """One transaction of the writer: all of it is on disk when the block ends, or nothing is."""
         writer = self.writer
         with self.errors():
-            writer.execute("BEGIN")
             try:
+                # Where this fails a transaction may still have begun: DuckDB waits by a clock, which can be set back.
+                writer.execute("BEGIN")
                 yield writer
                 writer.execute("COMMIT")
             except BaseException:
@@ -88,8 +89,8 @@ class ViewDatabase:
         with self.errors():
             with self._guard:
                 reader = self._idle.pop() if self._idle else self._root.cursor()
-            reader.execute("BEGIN TRANSACTION READ ONLY")
             try:
+                reader.execute("BEGIN TRANSACTION READ ONLY")
                 yield reader
                 reader.execute("ROLLBACK")
             except BaseException:
