@@ -40,7 +40,6 @@ WORKERS = {
     "penstock.connectors.generator_reader",
     "penstock.connectors.memory_reader",
     "penstock.connectors.nexmark_reader",
-    "penstock.connectors.pulse_reader",
     "penstock.connectors.nexmark_texts",
     "penstock.connectors.nexmark_values",
     "penstock.connectors.range_reader",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -22,8 +21,9 @@ from penstock.connectors.kafka_notes import KafkaNotes, load_notes, save_notes
 from penstock.connectors.kafka_offsets import KafkaOffset, folded_offset, nested, read_kafka_offset
 from penstock.connectors.metadata_columns import hidden_columns
 from penstock.connectors.option_values import integer, moment_us, text
-from penstock.connectors.reading import Scan, reading_of
-from penstock.connectors.scan_frames import ddl, stream_frame
+from penstock.connectors.pulse import Pulse
+from penstock.connectors.reading import reading_of
+from penstock.connectors.scan_frames import ddl
 from penstock.errors import OptionError, RuntimeFailure
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ _WAITS: Final = {
     "kafka.default.api.timeout.ms": "30000",
     "kafkaConsumer.pollTimeoutMs": "60000",
 }
+# A reader that has come to the end of a partition asks for more, and for where the partition begins and ends, which the
+# broker answers only after it: with Kafka's half a second each task of each batch would wait that long for nothing. In
+# real-time mode a reader does wait for rows.
+_NO_LONG_POLL: Final = {"kafka.fetch.max.wait.ms": "5"}
 # How long what is known of the partitions of a topic holds good between batches.
 _FRESH_S: Final = 1.0
 # How long the start of a job waits for a record to guess from what the others look like.
@@ -101,12 +105,10 @@ class KafkaSource:
             frame = _before(frame, ends)
         if request.keep is None:  # to look at only
             return frame
-        from penstock.connectors.pulse_reader import PulseDataSource
-
-        shape = [(name, _TYPES[name]) for name in columns]
-        beat = Scan({}, replace(reading, first=None))
-        pulse = stream_frame(spark, PulseDataSource, shape, beat, f"{request.id} pulse")
-        return frame.unionByName(pulse)
+        pulse = Pulse(spark, reading)
+        if request.nudges is not None:
+            request.nudges.call(pulse.beat)
+        return frame.unionByName(pulse.frame([(name, _TYPES[name]) for name in columns]))
 
     def between(self, spark: SparkSession, request: ScanRequest, start: str | None, end: str) -> DataFrame:
         upto = read_kafka_offset(end)
@@ -144,6 +146,7 @@ class KafkaSource:
         values = request.definition.options.values
         return {
             **_WAITS,
+            **({} if request.realtime else _NO_LONG_POLL),
             "kafka.max.poll.records": str(reading_of(request).batch_size),
             "kafka.isolation.level": text(values, "isolation_level") or "read_committed",
             **{f"kafka.{key}": value for key, value in access.java().items()},

@@ -95,5 +95,5 @@ def reading_of(request: ScanRequest) -> Reading:
         max_tasks=integer(values, "max_parallelism") or 16,
         batch_size=integer(values, "batch_size") or 10_000,
         wait_ms=request.wait_ms,
-        nudges=str(request.nudges) if request.nudges is not None else None,
+        nudges=str(request.nudges.file) if request.nudges is not None else None,
     )

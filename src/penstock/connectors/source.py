@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from penstock.catalog.model import SourceDefinition
+from penstock.connectors.nudges import Nudges
 from penstock.frozen import frozen
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class ScanRequest:
     run: the number of this start of the job; first: where it begins when it has read nothing, None: the oldest rows.
     wait_ms: how long a question for new rows may wait for some. It saves work while nothing happens, and holds up the
         other scans of the job, so it is for jobs with one scan.
-    nudges: a file that grows by a byte each time the job wants one more batch, with or without rows.
+    nudges: how the job asks for one more batch, with or without rows; None where another scan of it is asked.
     keep: a directory of the job's own, for what a source has to know again after a restart; None for a query that ends.
     roots: where files may lie; None: anywhere.
     realtime: the rows are for Spark's real-time mode, in which nothing else stands beside Spark's own reader.
@@ -39,7 +40,7 @@ class ScanRequest:
     max_rows_per_batch: int | None = None
     first: Mapping[int, int] | None = field(default=None, hash=False)
     wait_ms: int = 0
-    nudges: Path | None = None
+    nudges: Nudges | None = field(default=None, hash=False)
     keep: Path | None = None
     roots: tuple[str, ...] | None = None
     realtime: bool = False

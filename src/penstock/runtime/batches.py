@@ -23,7 +23,6 @@ from penstock.plan.pane_plan import PANE
 from penstock.plan.processing_plan import CLOCK
 from penstock.runtime.event_time import Seen
 from penstock.runtime.job_spec import WATERMARK_US
-from penstock.runtime.nudges import nudge
 from penstock.runtime.processing_time import stamped
 from penstock.runtime.rereads import LateRows, OffsetRange
 from penstock.spark.offset_log import BatchOffsets, read_offsets
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from penstock.connectors.nudges import Nudges
     from penstock.runtime.event_time import EventTimeTracker
     from penstock.runtime.job_spec import JobSpec
     from penstock.runtime.rereads import Rereads
@@ -77,6 +77,7 @@ class BatchCallback:
         target: Target,
         rereads: Rereads,
         clock: Clock,
+        nudges: Nudges,
         on_done: Callable[[BatchDone], None],
     ) -> None:
         self._spec = spec
@@ -87,6 +88,7 @@ class BatchCallback:
         self._target = target
         self._rereads = rereads
         self._clock = clock
+        self._nudges = nudges
         self._on_done = on_done
         self._handle: QueryHandle | None = None
         self._ready = Event()
@@ -257,7 +259,7 @@ class BatchCallback:
             assert self._handle is not None
             self._handle.set_inside(reached // 1000)
             if self._spec.plan.closed_by_store:
-                nudge(self._checkpoint)  # Spark keeps nothing that the watermark closes, and runs no batch for it
+                self._nudges.add()  # Spark keeps nothing that the watermark closes, and runs no batch for it
 
     # event time
 

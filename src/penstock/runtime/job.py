@@ -14,10 +14,10 @@ from threading import Condition, RLock
 from typing import TYPE_CHECKING, Final
 
 from penstock.clock import now_us
+from penstock.connectors.nudges import Nudges
 from penstock.errors import InternalError, JobFailed, PenstockError, RuntimeFailure
 from penstock.runtime.backoff import transient
 from penstock.runtime.failures import as_failure
-from penstock.runtime.nudges import nudge, nudges
 from penstock.runtime.run import Run
 from penstock.runtime.states import JobState, check_transition
 from penstock.spark.offset_log import committed, committed_batches
@@ -97,7 +97,7 @@ class Job:
         """
         with self.control:
             # A number that no batch of a run before has, written down before the nudges of that run are forgotten.
-            self.run_number += 1 + nudges(self.checkpoint)
+            self.run_number += 1 + Nudges(self.checkpoint).count()
             self.move(JobState.STARTING, reason)
             self.started_at_us = self._clock.now_us()
             try:
@@ -143,7 +143,8 @@ class Job:
     def nudge(self) -> None:
         """Ask for one more batch, with or without rows."""
         with self.control:
-            nudge(self.checkpoint)
+            if self._run is not None:
+                self._run.nudge()
 
     # waiting
 

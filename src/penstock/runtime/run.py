@@ -13,7 +13,6 @@ from penstock.connectors.source import FollowedSource
 from penstock.errors import PenstockError
 from penstock.runtime.batches import BatchCallback
 from penstock.runtime.failures import as_failure
-from penstock.runtime.nudges import nudge
 from penstock.runtime.rereads import Rereads
 from penstock.spark.core_frame import core_frame
 from penstock.spark.output_count import counting
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.clock import Clock
+    from penstock.connectors.nudges import Nudges
     from penstock.runtime.batches import BatchDone
     from penstock.runtime.event_time import EventTimeTracker
     from penstock.runtime.job_spec import JobSpec
@@ -62,11 +62,13 @@ class Run:
         checkpoint: Path,
         clock: Clock,
         types: Mapping[str, SqlType],
+        nudges: Nudges,
         on_done: Callable[[BatchDone], None],
         on_end: Callable[[Run], None],
     ) -> None:
         self.spec = spec
         self.tracker = tracker
+        self._nudges = nudges
         self._spark = spark
         self._scans = scans
         self._dimensions = dimensions
@@ -86,6 +88,7 @@ class Run:
             target=target,
             rereads=Rereads(spark, spec.plan, scans, dimensions),
             clock=clock,
+            nudges=nudges,
             on_done=on_done,
         )
 
@@ -175,8 +178,12 @@ class Run:
             if self.spec.plan.follows_time and self._handle is not None and self._handle.has_run():
                 self._handle.set_between(reached // 1000)
                 if self.spec.plan.closed_by_store:
-                    nudge(self._checkpoint)  # Spark keeps nothing that the watermark closes, and runs no batch for it
+                    self.nudge()  # Spark keeps nothing that the watermark closes, and runs no batch for it
             return True
+
+    def nudge(self) -> None:
+        """Ask for one more batch, with or without rows."""
+        self._nudges.add()
 
     def joins_otherwise(self, methods: Mapping[str, JoinMethod]) -> bool:
         """Whether the query joins a dimension in another way than this, by the readings of dimensions."""

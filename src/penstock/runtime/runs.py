@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from penstock.connectors.nudges import Nudges
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import ScanRequest
 from penstock.errors import PenstockError, RuntimeFailure
@@ -14,7 +15,6 @@ from penstock.plan.processing_plan import CLOCK
 from penstock.runtime.event_time import EventTimeTracker, ScanTime
 from penstock.runtime.failures import as_failure
 from penstock.runtime.job_spec import idle_timeout_us
-from penstock.runtime.nudges import nudge_file
 from penstock.runtime.realtime import check_slots, is_realtime
 from penstock.runtime.realtime_run import RealtimeRun
 from penstock.runtime.run import Run
@@ -76,9 +76,8 @@ def make_run(
     if spec.options.parallelism is not None:
         own.conf.set("spark.sql.shuffle.partitions", str(spec.options.parallelism))
     functions.make_ready(own, spec.plan.functions, spec.sources)
-    nudges = nudge_file(checkpoint)
-    nudges.parent.mkdir(parents=True, exist_ok=True)
-    nudges.unlink(missing_ok=True)
+    nudges = Nudges(checkpoint)
+    nudges.begin()
     scans = scans_of(
         spec,
         state_path=state_path,
@@ -110,6 +109,7 @@ def make_run(
         store=store,
         checkpoint=checkpoint,
         clock=clock,
+        nudges=nudges,
         on_done=on_done,
         on_end=on_end,
     )
@@ -132,7 +132,7 @@ def scans_of(
     state_path: Path,
     run_number: int,
     first: dict[str, dict[int, int]],
-    nudges: Path | None = None,
+    nudges: Nudges | None = None,
     keep: Path | None = None,
     roots: tuple[str, ...] | None = None,
 ) -> list[CheckedScan]:

@@ -59,6 +59,9 @@ class ViewRun(Run):
     def stop(self) -> None:
         """Nothing runs; the job holds the view when it is stopped, and not when the database is closed."""
 
+    def nudge(self) -> None:
+        """It has no batches."""
+
     def move_time(self, move: Callable[[EventTimeTracker], object]) -> bool:
         """It has no event time of its own."""
         return False

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.connectors.pulse import PULSE_CALLS
 from penstock.errors import RuntimeFailure
 from penstock.frozen import frozen
 from penstock.spark.gateway import NotStartedError, start_gateway
@@ -243,7 +244,7 @@ def _launch(conf: SparkConf, settings: SparkSettings) -> _Running:
     try:
         context = SparkContext(gateway=gateway, conf=conf)
         session = SparkSession(context)
-        check_calls(session)
+        check_calls(session, PULSE_CALLS)
     except BaseException as error:
         _end(gateway)
         if isinstance(error, RuntimeFailure) or not isinstance(error, Exception):

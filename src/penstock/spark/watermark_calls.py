@@ -188,18 +188,19 @@ class QueryHandle:
         return sum(operator.total for operator in self.operators())
 
 
-def check_calls(spark: SparkSession, calls: tuple[tuple[str, str, tuple[str, ...]], ...] = _CALLS) -> None:
-    """Make sure that the installed Spark has every call of this module; SPARK_FAILED, naming the version, if not."""
+def check_calls(spark: SparkSession, more: tuple[tuple[str, str, tuple[str, ...]], ...] = ()) -> None:
+    """Make sure that the installed Spark has every call of this module, and more of them; SPARK_FAILED, naming the
+    version, if not."""
     from py4j.protocol import Py4JJavaError
 
     gateway = _gateway()
-    for class_name, method, kinds in calls:
+    for class_name, method, kinds in (*_CALLS, *more):
         try:
             _method(gateway, class_name, method, kinds)
         except Py4JJavaError as error:
             raise RuntimeFailure(
                 "SPARK_FAILED",
-                f"Spark {spark.version} does not have {class_name}.{method}, which Penstock needs to own event time",
+                f"Spark {spark.version} does not have {class_name}.{method}, which Penstock needs",
                 hint="install a Spark that this version knows: pip install 'pyspark>=4.2,<4.4'",
             ) from error
 
