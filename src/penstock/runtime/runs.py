@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.nudges import Nudges
 from penstock.connectors.registry import source_of
-from penstock.connectors.source import ScanRequest
+from penstock.connectors.source import OutsideSource, ScanRequest
 from penstock.errors import PenstockError, RuntimeFailure
 from penstock.plan.fingerprint import describe_difference
 from penstock.plan.job_plan import BATCH_VIEW, KEEP_COLUMN
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 # How long a question for new rows may wait for some, where no other scan waits behind it.
 _WAIT_MS: Final = 30
+# How long an idle job waits before it asks sources outside again: a question to a broker costs it and Spark 3 ms each.
+_OUTSIDE_POLL: Final = {"spark.sql.streaming.pollingDelay": "50"}
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _STATE: Final = "org.apache.spark.sql.execution.streaming.state"
 _PROVIDERS: Final = {
@@ -73,6 +75,9 @@ def make_run(
         spec = replace(spec, plan=spec.plan.with_lookups())
     own = spark.newSession()
     own.conf.set(_PROVIDER, _PROVIDERS[spec.options.state_backend])
+    if any(isinstance(source_of(each.options.connector), OutsideSource) for each in spec.sources):
+        for name, value in _OUTSIDE_POLL.items():
+            own.conf.set(name, value)
     if spec.options.parallelism is not None:
         own.conf.set("spark.sql.shuffle.partitions", str(spec.options.parallelism))
     functions.make_ready(own, spec.plan.functions, spec.sources)
