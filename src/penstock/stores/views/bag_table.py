@@ -46,7 +46,7 @@ class BagTable(KeptTable):
         listed = ", ".join(self._columns)
         staged = ", ".join(f"s{self._place}_{name} AS {name}" for name in self._columns)
         way = f"CASE WHEN coalesce(s{self._place}_gone, false) THEN -1 ELSE 1 END AS way"
-        rows = f"SELECT {staged}, {way} FROM st WHERE side = {self._place}"
+        rows = f"SELECT {staged}, {way} FROM bt WHERE side = {self._place}"
         counted = f"SELECT {listed}, sum(way) AS n FROM ({rows}) GROUP BY {listed} HAVING sum(way) <> 0"
         same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM c.{name}" for name in self._columns)
         by = ", ".join(f"r.{name}" for name in self._columns)

@@ -117,7 +117,7 @@ class ChangedTable(KeptTable):
         items += [f"{gone} AS gone", f"{self._staged('part')} AS part", f"{self._staged('off')} AS off"]
         if self._changes.version is not None:
             items.append(f"{self._staged(self.source.columns[self._changes.version])} AS ver")
-        return f"SELECT {', '.join(items)} FROM st WHERE side = {self._place}"
+        return f"SELECT {', '.join(items)} FROM bt WHERE side = {self._place}"
 
     def _last(self) -> str:
         by = ", ".join(self._key)

@@ -15,6 +15,7 @@ from penstock.stores.views.database import fetched, one_row
 from penstock.stores.views.finish_sources import Source
 from penstock.stores.views.finish_text import StageText
 from penstock.stores.views.store_reading import StoreReading
+from penstock.stores.views.touched_keys import ALL_KEYS
 from penstock.stores.views.view_rows import ViewRows
 
 if TYPE_CHECKING:
@@ -97,4 +98,4 @@ def _added(view: ViewTable, plan: FinishPlan, commit: Commit) -> str:
     names = ", ".join(f"a{place} AS {quoted(name)}" for place, (name, _) in enumerate(view.spec.columns))
     source = f"SELECT {names} FROM ({view.changes(commit.since, commit.changes)})"
     below = Source(reading.read(source, reading.source.columns), "", reading.source.columns)
-    return StageText("", "", plan.view, (below,)).asked(whole=True)
+    return StageText("", "", plan.view, (below,)).asked(ALL_KEYS)

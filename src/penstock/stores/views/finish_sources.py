@@ -42,7 +42,7 @@ class KeptTable:
 
     @property
     def given(self) -> dict[str, str]:
-        """The columns to take from a batch, with the names that they get in `st`."""
+        """The columns to take from a batch, with the names that they get in `bt`."""
         return {name: f"s{self._place}_{own}" for name, own in self.source.columns.items()}
 
     @property
@@ -66,12 +66,12 @@ class KeptTable:
         return []
 
     def adds(self, batch: int) -> list[str]:
-        """The rows of a batch, which stands in `st`, become kept ones."""
-        named = ", ".join(f"s{self._place}_{own} AS {own}" for own in self.source.columns.values())
-        return [
-            f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS SELECT {named} FROM st WHERE side = {self._place}",
-            f"INSERT INTO {self.source.table} SELECT {batch}, * FROM {self.source.changed}",
-        ]
+        """The rows of a batch, which stands in `bt`, become kept ones."""
+        own = self.source.columns.values()
+        staged = "".join(f", s{self._place}_{name}" for name in own)
+        came = f"INSERT INTO {self.source.table} SELECT {batch}{staged} FROM bt WHERE side = {self._place}"
+        returned = f"WITH i AS ({came} RETURNING {', '.join(own)}) FROM i"
+        return [f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS {returned}"]
 
     def expires(self, batch: int) -> list[str]:
         """The rows of batches up to one are kept no longer; they are among what has changed."""

@@ -13,6 +13,7 @@ from penstock.stores.duckdb_types import duckdb_type, quoted
 from penstock.stores.views.bag_table import BagTable
 from penstock.stores.views.changed_table import ChangedTable
 from penstock.stores.views.finish_sources import KeptTable, Source
+from penstock.stores.views.touched_keys import Keys, counting
 from penstock.stores.views.view_rows import ViewRows
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.plan.finish_plan import FinishPlan, KeptRows, Leaf, Stage
     from penstock.stores.views.model import ViewSpec
-    from penstock.stores.views.view_table import ViewTable
+    from penstock.stores.views.view_table import BatchMark, ViewTable
 
 
 class StageText:
@@ -53,19 +54,23 @@ class StageText:
         listed = queries if len(queries) > 1 else [query.replace("SELECT", "SELECT DISTINCT", 1) for query in queries]
         return f"CREATE OR REPLACE TEMP TABLE ck AS {' UNION '.join(listed)}"
 
-    def answers(self, *, whole: bool = False) -> list[str]:
-        """The rows of the touched keys leave the answer, and come into it as they are now; `whole`: of all keys."""
-        keys = [] if whole else [f"v.{self.source.columns[name]}" for name in self._stage.keys]
-        gone = f"DELETE FROM {self.source.table} AS v{_matching(keys)}"
+    def counted(self) -> str:
+        """What `Keys.counted` wants to know of the touched keys."""
+        return counting(len(self._stage.keys))
+
+    def answers(self, keys: Keys) -> list[str]:
+        """The rows of the keys leave the answer, and come into it as they are now."""
+        gone = keys.delete(self.source.table, [self.source.columns[name] for name in self._stage.keys])
         return [
-            f"CREATE OR REPLACE TEMP TABLE nw AS {self.asked(whole=whole)}",
-            f"CREATE OR REPLACE TEMP TABLE od AS WITH o AS ({gone} RETURNING *) FROM o",
+            # Not inserted by the same statement: DuckDB plans that without statistics, which takes twice as long.
+            f"CREATE OR REPLACE TEMP TABLE nw AS {self.asked(keys)}",
+            f"CREATE OR REPLACE TEMP TABLE od AS WITH o AS ({gone} RETURNING {self._listed}) FROM o",
             f"INSERT INTO {self.source.table} SELECT {self._listed} FROM nw",
         ]
 
-    def asked(self, *, whole: bool) -> str:
-        """The query of the stage, for the touched keys or for all."""
-        leaves = ", ".join(f"{quoted(leaf.name)} AS ({self._leaf(leaf, whole)})" for leaf in self._stage.leaves)
+    def asked(self, keys: Keys) -> str:
+        """The query of the stage, for the keys."""
+        leaves = ", ".join(f"{quoted(leaf.name)} AS ({self._leaf(leaf, keys)})" for leaf in self._stage.leaves)
         return f"WITH {leaves} SELECT * FROM ({self._stage.text}) AS answer ({self._listed})"
 
     def changes(self) -> str:
@@ -78,15 +83,14 @@ class StageText:
         """As `changes`, where nothing is touched."""
         return f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS FROM {self.source.table} LIMIT 0"
 
-    def _leaf(self, leaf: Leaf, whole: bool) -> str:
+    def _leaf(self, leaf: Leaf, keys: Keys) -> str:
         below = self._below[leaf.source]
         columns = ", ".join(f"r.{below.columns[name]} AS {quoted(shown)}" for shown, name in leaf.columns)
-        keys = [] if whole else [f"r.{below.columns[name]}" for name in leaf.key]
-        return f"SELECT {columns} FROM {below.table} AS r{_matching(keys)}"
+        return f"SELECT {columns} FROM {keys.read(below.table, [below.columns[name] for name in leaf.key])}"
 
 
 class FinishText:
-    """Writes the statements of a view. `st` is the batch, `df` what it has changed in the view."""
+    """Writes the statements of a view. `bt` is the batch."""
 
     def __init__(self, number: int, spec: ViewSpec, plan: FinishPlan, views: Mapping[str, ViewTable]) -> None:
         self.log = f"store.l{number}"
@@ -135,10 +139,14 @@ class FinishText:
         kept = [statement for rows in self.kept for statement in rows.creates()]
         return [log, *kept, *(stage.create() for stage in self.stages)]
 
-    def differences(self) -> str:
-        """What has changed in the view, in an order of its own: deletes, then updates, then inserts."""
-        return (
+    def logs(self, mark: BatchMark) -> str:
+        """What differs between `od` and `nw` becomes changes of the view: deletes, then updates, then inserts."""
+        found = (
             self._bag() if self._unique is None else self._by_key([self._view.columns[name] for name in self._unique])
+        )
+        return (
+            f"INSERT INTO {self.log} SELECT {mark.first_seq - 1} + row_number() OVER (), op, {mark.batch}, "
+            f"{mark.at_us}, {mark.watermark_text}, {self.logged} FROM ({found})"
         )
 
     def _bag(self) -> str:
@@ -148,10 +156,10 @@ class FinishText:
         after = ", ".join(f"CASE WHEN n > 0 THEN {name} END AS a{place}" for place, name in enumerate(self._visible))
         both = f"SELECT {names}, 1 AS one FROM nw UNION ALL SELECT {names}, -1 FROM od"
         counted = f"SELECT {names}, CAST(sum(one) AS BIGINT) AS n FROM ({both}) GROUP BY {names} HAVING sum(one) <> 0"
+        repeated = f"SELECT *, unnest(range(abs(n))) FROM ({counted})"
         return (
-            "CREATE OR REPLACE TEMP TABLE df AS "
             f"SELECT CASE WHEN n > 0 THEN 'insert' ELSE 'delete' END AS op, {before}, {after} "
-            f"FROM ({counted}), range(abs(n)) ORDER BY n > 0, {names}"
+            f"FROM ({repeated}) ORDER BY n > 0, {names}"
         )
 
     def _by_key(self, unique: list[str]) -> str:
@@ -162,7 +170,7 @@ class FinishText:
         operation = "CASE WHEN od.here IS NULL THEN 'insert' WHEN nw.here IS NULL THEN 'delete' ELSE 'update' END"
         order = ", ".join(f"coalesce(nw.{name}, od.{name})" for name in unique) or "op"
         return (
-            f"CREATE OR REPLACE TEMP TABLE df AS SELECT {operation} AS op, {before}, {after} "
+            f"SELECT {operation} AS op, {before}, {after} "
             f"FROM (SELECT *, 1 AS here FROM od) AS od FULL JOIN (SELECT *, 1 AS here FROM nw) AS nw ON {same} "
             f"WHERE od.here IS NULL OR nw.here IS NULL OR {differs} ORDER BY op, {order}"
         )
@@ -172,11 +180,3 @@ def _kept(table: str, place: int, rows: KeptRows) -> KeptTable:
     if rows.changes is None:
         return KeptTable(table, place, rows)
     return (ChangedTable if rows.changes.key else BagTable)(table, place, rows, rows.changes)
-
-
-def _matching(keys: list[str]) -> str:
-    """The condition that a row belongs to a touched key; NULL is one too."""
-    if not keys:
-        return ""
-    same = " AND ".join(f"ck.t{place} IS NOT DISTINCT FROM {key}" for place, key in enumerate(keys))
-    return f" WHERE EXISTS (FROM ck WHERE {same})"

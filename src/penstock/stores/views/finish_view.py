@@ -11,19 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import InternalError
-from penstock.stores.duckdb_types import quoted
-from penstock.stores.views.database import one_row, run_with
+from penstock.stores.views.database import one_row
 from penstock.stores.views.finish_text import FinishText
 from penstock.stores.views.model import ViewSpec
-from penstock.stores.views.view_table import (
-    BATCH,
-    KEPT_BATCHES,
-    NO_VIEWS,
-    TIDY_EVERY,
-    BatchMark,
-    ViewTable,
-    picked,
-)
+from penstock.stores.views.touched_keys import ALL_KEYS, Keys
+from penstock.stores.views.view_table import KEPT_BATCHES, NO_VIEWS, TIDY_EVERY, BatchMark, ViewTable, picked
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -67,11 +59,12 @@ class FinishView:
             return 0
         text = self._text
         names, stored = text.given
-        batch = picked(rows, self.spec.name, names, stored)
-        run_with(writer, f"CREATE OR REPLACE TEMP TABLE st AS SELECT * FROM {quoted(BATCH)}", BATCH, batch)
+        # Where a statement fails, the transaction ends and takes the name with it.
+        writer.register("bt", picked(rows, self.spec.name, names, stored))
         for kept in text.kept:
             for statement in kept.adds(mark.batch):
                 writer.execute(statement)
+        writer.unregister("bt")
         for view in text.views:
             writer.execute(view.unchanged())
         if self.spec.ttl_us is not None:
@@ -101,22 +94,15 @@ class FinishView:
     def refill(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark) -> int:
         """Answer everything from what the store holds now; what differs is logged as the changes of the batch."""
         for stage in self._text.stages:
-            for statement in stage.answers(whole=True):
+            for statement in stage.answers(ALL_KEYS):
                 writer.execute(statement)
         return self._log_differences(writer, mark)
 
     def _log_differences(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark) -> int:
         """What differs between `nw` and `od` becomes changes of the view; how many."""
-        text = self._text
-        writer.execute(text.differences())
-        # Counted after the fact: a row's place in `df` is its place in the log.
-        changes = _count(writer, "df")
-        if changes:
-            writer.execute(
-                f"INSERT INTO {text.log} SELECT {mark.first_seq - 1} + row_number() OVER (), op, {mark.batch}, "
-                f"{mark.at_us}, {mark.watermark_text}, {text.logged} FROM df"
-            )
-        return changes
+        row = one_row(writer, self._text.logs(mark))
+        assert row is not None
+        return int(row[0])
 
     def _answer(self, writer: duckdb.DuckDBPyConnection) -> bool:
         """Answers what the changed rows touch, stage by stage; whether the view was among it. `nw` and `od` are then
@@ -124,9 +110,12 @@ class FinishView:
         answered = False
         for stage in self._text.stages:
             writer.execute(stage.touched())
+            row = one_row(writer, stage.counted())
+            assert row is not None
+            keys = Keys.counted(row)
             # An aggregate of all rows has a row from the first batch on, whatever came in it.
-            answered = _count(writer, "ck") > 0 or not (stage.keyed or _count(writer, stage.source.table))
-            for statement in stage.answers() if answered else ():
+            answered = bool(keys.touched) or not (stage.keyed or _count(writer, stage.source.table))
+            for statement in stage.answers(keys) if answered else ():
                 writer.execute(statement)
             if stage is not self._text.stages[-1]:
                 writer.execute(stage.changes() if answered else stage.unchanged())
