@@ -140,7 +140,7 @@ class FinishText:
         return [log, *kept, *(stage.create() for stage in self.stages)]
 
     def logs(self, mark: BatchMark) -> str:
-        """What differs between `od` and `nw` becomes changes of the view: deletes, then updates, then inserts."""
+        """What differs between `od` and `nw` becomes changes of the view: deletes, then inserts, then updates."""
         found = (
             self._bag() if self._unique is None else self._by_key([self._view.columns[name] for name in self._unique])
         )

@@ -6,9 +6,12 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+import sqlglot
 
 from penstock.plan.job_plan import plan_job
+from penstock.stores.views.model import BatchCommit
 from tests.unit.plan.analysis import planned
 from tests.unit.stores.views.finishing import BrokenOffError, Finished, job_of, random_batch
 from tests.unit.stores.views.sampling import some
@@ -429,6 +432,38 @@ def test_only_what_the_batch_touched_changes() -> None:
     assert [(change.op, change.before, change.row) for change in changes] == [
         ("update", {"k": 1, "n": 1}, {"k": 1, "n": 2})
     ]
+    found.store.close()
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT k, COUNT(DISTINCT v) AS n FROM l GROUP BY k HAVING COUNT(DISTINCT v) < 3", "SELECT DISTINCT k, v FROM l"],
+    ids=["by key", "whole rows"],
+)
+def test_changes_of_a_large_batch_are_numbered_in_their_order(query: str) -> None:
+    """Deletes, then inserts, then updates, each by the columns of the row: more of them than DuckDB handles at once."""
+    found = Finished(query, None)
+    keys = range(30_000)
+    batches = [[(k, 0, 0) for k in keys], [(k, 0, v) for k in keys if k % 3 for v in range(k % 3 + 1)]]
+    batches[1] += [(len(keys) + k, 0, 0) for k in keys]
+    random.Random(5).shuffle(batches[1])  # noqa: S311
+    for number, rows in enumerate(batches):
+        found.spark.execute("DELETE FROM l")
+        columns = {
+            name: pa.array(values, pa.int64()) for name, values in zip("kiv", zip(*rows, strict=True), strict=True)
+        }
+        found.spark.register("given", pa.table(columns))
+        found.spark.execute("INSERT INTO l SELECT k, i, v, NULL FROM given")
+        text = sqlglot.transpile(found.job.core, read="spark", write="duckdb")[0]
+        given = found.spark.sql(text).to_arrow_table()
+        found.store.commit(BatchCommit("job", number, f"hash {number}", view="answered", rows=given))
+    changes = found.store.changes("answered", 0, limit=200_000)
+    assert [change.seq for change in changes] == list(range(1, len(changes) + 1))
+    for number in (0, 1):
+        of_batch = [change for change in changes if change.batch_id == number]
+        order = [(each.op, *(each.row or each.before or {}).values()) for each in of_batch]
+        assert len(order) >= len(keys)
+        assert order == sorted(order)
     found.store.close()
 
 
