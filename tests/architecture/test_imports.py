@@ -15,7 +15,7 @@ from tests.project import ROOT, Module, modules
 # Left to right: a part imports only from those to its left, or from itself. Parts on one line stand side by side
 # and do not import each other.
 ORDER: tuple[tuple[str, ...], ...] = (
-    ("errors", "types", "secrets", "clock", "frozen", "failpoints", "cyarrow"),
+    ("errors", "types", "secrets", "clock", "frozen", "failpoints", "cyarrow", "quick_json"),
     ("sql",),
     ("options",),
     ("catalog",),

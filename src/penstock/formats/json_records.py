@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from penstock.formats.arrow_call import arrow_call
 from penstock.formats.texts import (
     NESTED,
     RANGES,
@@ -24,6 +25,7 @@ from penstock.formats.texts import (
     timestamp_of_number,
     value_of,
 )
+from penstock.quick_json import QUICK, SURE, QuickJson, can_read, handed_over
 from penstock.types import STRING
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ _AGAIN: Final = "__again"
 _BYTES: Final = "__bytes"
 _TEXTS: Final = "__texts"
 _GOOD: Final = "__good"
+_STEPS: Final = (QUICK, _MARKED, _READ, _AGAIN, _BYTES)
 _PREFIX: Final = 5  # a zero byte and the schema's number, before records that a schema registry knows
 
 
@@ -61,7 +64,8 @@ def decode_json(
     """The frame with the wanted columns and `__error`.
 
     `family` is what the names of the options begin with, `inside` the member that holds the record proper. `sample` is
-    a record to guess from what the others look like: it changes how fast they are read, not what is read.
+    a record to guess from what the others look like: it changes how fast they are read, not what is read. Where the
+    frame has a column `__quick`, records that it is sure of are not read again.
     """
     from pyspark.sql import functions as f
 
@@ -80,7 +84,9 @@ def decode_json(
     types = {column.name: column.type or STRING for column in wanted}
     # Each step is a column of its own, so that no expression is written out, planned and worked out twice. The marked
     # text is used twice, which keeps Spark from working it out inside `from_json`, where no code is generated for it.
-    frame = frame.withColumn(_MARKED, _marked(value))
+    quick = _Quick(types) if QUICK in frame.columns else None
+    marked = _marked(value)
+    frame = frame.withColumn(_MARKED, marked if quick is None else f.when(~quick.sure, marked))
     guessed = _numbers_in(sample, types) if record.inside is None and options.get("bad_data") != "null" else frozenset()
     reads = _Reads(record, types, guessed)
     frame = reads.made(frame)
@@ -90,15 +96,17 @@ def decode_json(
         # Of two records in one nothing is taken, and of texts with broken characters only those.
         one = f.col(_READ)[_END]
         values = {name: f.when(one & reads.is_whole(_READ, name), value) for name, value in values.items()}
+    if quick is not None:
+        values = {name: quick.value_or(name, value) for name, value in values.items()}
     frame = frame.withColumns(values)
     for name in reads.can_fail:
         good = good & (reads.is_missing(name) | f.col(_name(name)).isNotNull())
     missing_is_bad = options.get(f"{family}.fail_on_missing_field") is True
     if missing_is_bad:
         good = good & record.has_all(types)
-    good = f.coalesce(good, f.lit(False))
+    good = f.coalesce(good, f.lit(False)) if quick is None else quick.sure | f.coalesce(good, f.lit(False))
     if frame.isStreaming:
-        return frame.withColumn("__error", f.when(~good, f.lit("bad record"))).drop(_MARKED, _READ, _AGAIN, _BYTES)
+        return frame.withColumn("__error", f.when(~good, f.lit("bad record"))).drop(*_STEPS)
     frame = frame.withColumn(_GOOD, good)
     frame = frame.withColumn(
         _TEXTS, f.when(~f.col(_GOOD), record.read(f.col(_MARKED), dict.fromkeys(types, _Way(STRING))))
@@ -117,7 +125,45 @@ def decode_json(
         .when(no_object, f.lit("not a json object"))
         .otherwise(f.lit("malformed json"))
     )
-    return frame.withColumn("__error", f.when(~f.col(_GOOD), error)).drop(_MARKED, _READ, _AGAIN, _BYTES, _TEXTS, _GOOD)
+    return frame.withColumn("__error", f.when(~f.col(_GOOD), error)).drop(*_STEPS, _TEXTS, _GOOD)
+
+
+def quick_json_columns(definition: SourceDefinition, columns: tuple[str, ...]) -> dict[str, str] | None:
+    """The columns with their types, where DuckDB can read them out of most records; else None."""
+    options = definition.options
+    other_shapes = ("confluent_schema_registry", "unstructured", "include_schema", "fail_on_missing_field")
+    if options.format != "json" or definition.mode != "append" or not columns:
+        return None
+    if any(options.values.get(f"json.{option}") is True for option in other_shapes):
+        return None
+    types = {entry.name: entry.type or STRING for entry in definition.columns}
+    wanted = {name: types[name].name for name in columns}
+    return wanted if can_read(wanted) else None
+
+
+def with_quick_json(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+    """The frame with what DuckDB has read of its records."""
+    return frame.withColumn(QUICK, arrow_call(QuickJson(columns), handed_over(columns), frame["__value"]))
+
+
+class _Quick:
+    """What DuckDB has read of a record."""
+
+    def __init__(self, types: Mapping[str, SqlType]) -> None:
+        from pyspark.sql import functions as f
+
+        self._types = types
+        self._read = f.col(QUICK)
+        self.sure = self._read[SURE]
+
+    def value_or(self, name: str, other: Column) -> Column:
+        """A column's value; another one where it is not sure."""
+        from pyspark.sql import functions as f
+
+        value = self._read.getField(name)
+        if self._types[name].name == "TIMESTAMP":
+            value = f.timestamp_micros(value)
+        return f.when(self.sure, value).otherwise(other)
 
 
 class _Record:

@@ -10,7 +10,8 @@ that count is above zero is the range read again, to tell which rows were bad an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,14 @@ from sqlglot import exp
 from penstock.connectors.metadata_columns import deleted, with_metadata
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import SampledSource, ScanRequest
-from penstock.formats import decode, learns_from_sample
+from penstock.formats import decode, learns_from_sample, quick_json_columns, with_quick_json
 from penstock.formats.keys import key_fields, key_format, key_options
 from penstock.formats.registry import uses_registry
 from penstock.frozen import frozen
 from penstock.plan.changed_rows import DELETED, PLACE
 from penstock.plan.computed import bind_computed
 from penstock.plan.spark_text import spark_sql
+from penstock.quick_json import QUICK
 from penstock.spark.format_outside import outside_for
 from penstock.spark.watermark_calls import delayed, own_watermark
 
@@ -94,7 +96,7 @@ class CheckedScan:
         """The good rows as a stream, with the columns that the query needs."""
         from pyspark.sql import functions as f
 
-        frame = self._declared(source_of(self._connector).stream(spark, self.request), self.scan.columns)
+        frame = self._declared(source_of(self._connector).stream(spark, self._asked()), self.scan.columns)
         clock = _Clock(f.current_timestamp(), f.current_date())
         frame = self._judged(frame, clock)
         event_time = self.scan.event_time if self.uses_event_time else None
@@ -168,6 +170,22 @@ class CheckedScan:
 
     # the steps
 
+    def _asked(self) -> ScanRequest:
+        """The request of a stream, with the columns that can be read out of most records on the way."""
+        quick = None if self._typed or self.request.realtime else self._quick_columns()
+        return self.request if quick is None else replace(self.request, quick=quick)
+
+    def _quick_columns(self) -> Mapping[str, str] | None:
+        return quick_json_columns(self.definition, self._physical(self.scan.columns))
+
+    def _physical(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The columns in the records that declared ones among `names` are made of, and those that checks look at."""
+        wanted = self._wanted(names)
+        return tuple(entry.name for entry in self.definition.columns if entry.physical and entry.name in wanted)
+
+    def _wanted(self, names: tuple[str, ...]) -> set[str]:
+        return needed_columns(self.definition, {*names, *self._needed_for_checks()})
+
     @property
     def _typed(self) -> bool:
         """Whether rows come with their columns; else they are bytes to decode."""
@@ -194,13 +212,16 @@ class CheckedScan:
 
     def _declared(self, frame: DataFrame, names: tuple[str, ...]) -> DataFrame:
         """The frame with the declared columns among `names`, and with those that the checks look at."""
-        wanted = needed_columns(self.definition, {*names, *self._needed_for_checks()})
+        wanted = self._wanted(names)
         if not self._typed:
-            physical = tuple(entry.name for entry in self.definition.columns if entry.physical and entry.name in wanted)
+            physical = self._physical(names)
             outside = outside_for(self.request.state_path, self.request.roots)
             source = source_of(self._connector)
             guesses = frame.isStreaming and learns_from_sample(self.definition, physical)
             sample = source.sample(self.request) if guesses and isinstance(source, SampledSource) else None
+            quick = self._quick_columns() if frame.isStreaming and not self.request.realtime else None
+            if quick is not None and QUICK not in frame.columns:
+                frame = with_quick_json(frame, quick)
             frame = decode(frame, self.definition, physical, outside, sample)
         if self.scan.changes and DELETED not in frame.columns:
             frame = frame.withColumn(DELETED, deleted(frame, self.definition))
