@@ -37,7 +37,7 @@ _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 # Spark's parser has limits for depth and for the length of numbers. No shorter record reaches them.
 _SHORT: Final = 1_000
 # Numbers that are none to Spark, or whose sign may get lost.
-_NUMBER: Final = r"(?:-0[^.]|[-+]?(?:[iI][nN][fF]|[nN][aA][nN]))"
+_NUMBER: Final = r"(?:-0[^.]|[-+]?(?:[iI][nN][fF](?:[iI][nN][iI][tT][yY])?|[nN][aA][nN])\s*[,\]}])"
 # Each begins with a plain character, which DuckDB looks for at five times the speed.
 _DOUBTS: Final = (rf",\s*(?:[\]}}]|{_NUMBER})", rf":\s*{_NUMBER}", rf"\[\s*{_NUMBER}")
 _ISO: Final = r'"(?:19[789]|[2-9]\d\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?Z?"'
@@ -190,7 +190,7 @@ def _one_plain_object(usual: list[str]) -> Iterator[str]:
 def _value(text: str, kind: str) -> str:
     """The value that the JSON text of a member stands for, if it fits."""
     if kind == "STRING":
-        return f"substr({text}, 2, length({text}) - 2)"
+        return f"CASE WHEN starts_with({text}, '\"') THEN substr({text}, 2, length({text}) - 2) END"
     if kind == "TIMESTAMP":
         iso = f"epoch_us(TRY_CAST(trim({text}, '\"Z') AS TIMESTAMP))"
         number = f"TRY_CAST({text} AS BIGINT)"

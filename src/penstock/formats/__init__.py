@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.formats.decode import decode, learns_from_sample
 from penstock.formats.encode import encode_envelopes, encode_rows
 from penstock.formats.encode_frame import encode_frame
-from penstock.formats.json_records import quick_json_columns, with_quick_json
+from penstock.formats.json_records import quick_json_columns
 from penstock.formats.outside import Outside
 
 __all__ = [
@@ -16,5 +16,4 @@ __all__ = [
     "encode_rows",
     "learns_from_sample",
     "quick_json_columns",
-    "with_quick_json",
 ]

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from penstock.formats.arrow_call import arrow_call
 from penstock.formats.texts import (
     NESTED,
     RANGES,
@@ -25,7 +24,7 @@ from penstock.formats.texts import (
     timestamp_of_number,
     value_of,
 )
-from penstock.quick_json import QUICK, SURE, QuickJson, can_read, handed_over
+from penstock.quick_json import QUICK, SURE, can_read
 from penstock.types import STRING
 
 if TYPE_CHECKING:
@@ -139,11 +138,6 @@ def quick_json_columns(definition: SourceDefinition, columns: tuple[str, ...]) -
     types = {entry.name: entry.type or STRING for entry in definition.columns}
     wanted = {name: types[name].name for name in columns}
     return wanted if can_read(wanted) else None
-
-
-def with_quick_json(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
-    """The frame with what DuckDB has read of its records."""
-    return frame.withColumn(QUICK, arrow_call(QuickJson(columns), handed_over(columns), frame["__value"]))
 
 
 class _Quick:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import OptionError
-from penstock.formats.arrow_call import arrow_call
 from penstock.formats.avro_records import with_columns
 from penstock.formats.protobuf_confluent import Unwrap, is_framed, message_path, sink_front
 from penstock.formats.protobuf_messages import ReadMessages, WriteMessages, check_columns, spark_type
@@ -35,7 +34,7 @@ def decode_protobuf(
     defaults = options.get("protobuf.read_default_values") is True
     unwrap = Unwrap(message_path(descriptors, name)) if is_framed(options) else None
     call = ReadMessages(descriptors, name, read, defaults, unwrap)
-    frame = frame.withColumn(_READ, arrow_call(call, spark_type(descriptors, name, read), f.col("__value")))
+    frame = frame.withColumn(_READ, _arrow_call(call, spark_type(descriptors, name, read), f.col("__value")))
     why = f.when(f.col("__value").isNull(), f.lit("empty record")).otherwise(f.lit("malformed protobuf"))
     return with_columns(frame, wanted, {_READ: fields}, why).drop(_READ)
 
@@ -45,7 +44,7 @@ def protobuf_record(frame: DataFrame, options: Mapping[str, object], outside: Ou
     from pyspark.sql import functions as f
 
     call = writer_of(options, frame.columns, outside)
-    return arrow_call(call, "BINARY", f.struct(*["`" + name.replace("`", "``") + "`" for name in frame.columns]))
+    return _arrow_call(call, "BINARY", f.struct(*["`" + name.replace("`", "``") + "`" for name in frame.columns]))
 
 
 def protobuf_rows(table: pa.Table, options: Mapping[str, object], outside: Outside) -> list[bytes]:
@@ -77,3 +76,12 @@ def message_of(options: Mapping[str, object], what: str, outside: Outside) -> tu
         )
     named = options.get("message")
     return found, None if named is None else str(named)
+
+
+def _arrow_call(call: ReadMessages | WriteMessages, returns: str, column: Column) -> Column:
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
+    # By its constructor: the decorator wants a function with annotations of Arrow's types.
+    made = UserDefinedFunction(call, returns, type(call).__name__, PythonEvalType.SQL_SCALAR_ARROW_UDF)
+    return made(column)

@@ -10,7 +10,7 @@ that count is above zero is the range read again, to tell which rows were bad an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -20,14 +20,13 @@ from sqlglot import exp
 from penstock.connectors.metadata_columns import deleted, with_metadata
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import SampledSource, ScanRequest
-from penstock.formats import decode, learns_from_sample, quick_json_columns, with_quick_json
+from penstock.formats import decode, learns_from_sample, quick_json_columns
 from penstock.formats.keys import key_fields, key_format, key_options
 from penstock.formats.registry import uses_registry
 from penstock.frozen import frozen
 from penstock.plan.changed_rows import DELETED, PLACE
 from penstock.plan.computed import bind_computed
 from penstock.plan.spark_text import spark_sql
-from penstock.quick_json import QUICK
 from penstock.spark.format_outside import outside_for
 from penstock.spark.watermark_calls import delayed, own_watermark
 
@@ -172,11 +171,8 @@ class CheckedScan:
 
     def _asked(self) -> ScanRequest:
         """The request of a stream, with the columns that can be read out of most records on the way."""
-        quick = None if self._typed or self.request.realtime else self._quick_columns()
+        quick = None if self._typed else quick_json_columns(self.definition, self._physical(self.scan.columns))
         return self.request if quick is None else replace(self.request, quick=quick)
-
-    def _quick_columns(self) -> Mapping[str, str] | None:
-        return quick_json_columns(self.definition, self._physical(self.scan.columns))
 
     def _physical(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The columns in the records that declared ones among `names` are made of, and those that checks look at."""
@@ -219,9 +215,6 @@ class CheckedScan:
             source = source_of(self._connector)
             guesses = frame.isStreaming and learns_from_sample(self.definition, physical)
             sample = source.sample(self.request) if guesses and isinstance(source, SampledSource) else None
-            quick = self._quick_columns() if frame.isStreaming and not self.request.realtime else None
-            if quick is not None and QUICK not in frame.columns:
-                frame = with_quick_json(frame, quick)
             frame = decode(frame, self.definition, physical, outside, sample)
         if self.scan.changes and DELETED not in frame.columns:
             frame = frame.withColumn(DELETED, deleted(frame, self.definition))
