@@ -27,7 +27,24 @@ NAMES = ("l", "i", "h", "b", "d", "s", "t")
 COUNT = 20_000
 
 NUMBERS = (
-    *("0", "1", "-1", "12", "-0", "-0.0", "0.0", "-0.5", "1.5", "1.0", "12.50", "1e3", "1E-3", "1e+2", "1e400", "-1e400"),
+    *(
+        "0",
+        "1",
+        "-1",
+        "12",
+        "-0",
+        "-0.0",
+        "0.0",
+        "-0.5",
+        "1.5",
+        "1.0",
+        "12.50",
+        "1e3",
+        "1E-3",
+        "1e+2",
+        "1e400",
+        "-1e400",
+    ),
     *("01", "+1", ".5", "5.", "1.e3", "0x1F", "1_000", "1,5", "127", "128", "32767", "32768", "-32768", "-32769"),
     *("2147483647", "2147483648", "-2147483648", "9223372036854775807", "9223372036854775808", "-9223372036854775809"),
     *("123456789012345678901234567890", "0.1234567890123456789", "5e-324", "1e-400", "1.7976931348623157e308"),
@@ -47,7 +64,20 @@ TIMES = (
     *('"1970-01-01T00:00:00.5"', '"9999-12-31T23:59:59.999999Z"', '"0001-01-01T00:00:00Z"', '"2021-1-1T0:0:0Z"'),
     *('"2021-01-01T00:00:00ZZ"', '"2021-01-01T00:00:00.Z"', '" 2021-01-01T00:00:00Z"', '"2021-01-01T00:00:00 Z"'),
 )
-NESTED = ("{}", "[]", '{"l":1}', '{"l":1,"l":2}', "[1,2]", "[1,]", '{"a":1,}', "[nan]", "[[[]]]", '{"s":"l"}', "[-0]", "[,]")
+NESTED = (
+    "{}",
+    "[]",
+    '{"l":1}',
+    '{"l":1,"l":2}',
+    "[1,2]",
+    "[1,]",
+    '{"a":1,}',
+    "[nan]",
+    "[[[]]]",
+    '{"s":"l"}',
+    "[-0]",
+    "[,]",
+)
 FITTING = {
     "l": ("0", "-7", "12", "9223372036854775807", "null"),
     "i": ("0", "-7", "2147483647", "null"),
@@ -62,10 +92,14 @@ TROUBLE = (*NUMBERS, *WORDS, *TEXTS, *TIMES, *NESTED)
 
 def records(seed: int) -> list[bytes]:
     """Records of all kinds: most of them nearly good, so that little decides what becomes of them."""
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311
     made = [chance.choice((_record, _record, _record, _damaged))(chance) for _ in range(COUNT)]
     deep = '{"s":"x","o":' + "[" * 1_001 + "]" * 1_001 + "}"
-    made += [deep.encode(), deep.replace("[", "", 2).replace("]", "", 2).encode(), ('{"n":' + "7" * 1_001 + "}").encode()]
+    made += [
+        deep.encode(),
+        deep.replace("[", "", 2).replace("]", "", 2).encode(),
+        ('{"n":' + "7" * 1_001 + "}").encode(),
+    ]
     made += [b'{"d":0.%s}' % (b"1" * 990), b'{"d":0.%s}' % (b"1" * 1_100), b'{"s":"%s"}' % (b"x" * 5_000)]
     chance.shuffle(made)
     return made
@@ -136,7 +170,8 @@ def _rows(decoded: DataFrame) -> list[dict[str, Any]]:
     found = decoded.orderBy("__offset").select(*NAMES, "__error").toArrow()
     # Times as numbers: Python's do not reach as far.
     times = found.column("t").cast(pa.int64())
-    return found.set_column(NAMES.index("t"), "t", times).to_pylist()
+    rows: list[dict[str, Any]] = found.set_column(NAMES.index("t"), "t", times).to_pylist()
+    return rows
 
 
 def test_what_duckdb_is_sure_of_spark_reads_in_the_same_way(spark: SparkSession) -> None:
@@ -147,7 +182,15 @@ def test_what_duckdb_is_sure_of_spark_reads_in_the_same_way(spark: SparkSession)
 
 
 def test_plain_records_are_all_read(spark: SparkSession) -> None:
-    row = {"l": 1, "i": -2, "h": 3, "b": True, "d": 1.25, "s": "grüße, information [info] {x}: nannte, null", "t": 1_700_000_000_000}
+    row = {
+        "l": 1,
+        "i": -2,
+        "h": 3,
+        "b": True,
+        "d": 1.25,
+        "s": "grüße, information [info] {x}: nannte, null",
+        "t": 1_700_000_000_000,
+    }
     many = [
         json.dumps(row),
         json.dumps(row, separators=(",", ":"), ensure_ascii=False),

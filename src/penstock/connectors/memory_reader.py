@@ -61,4 +61,4 @@ class MemoryDataSource(TopicDataSource):
 
     @classmethod
     def rows(cls, scan: Scan, schema: pa.Schema) -> NumberedRows:
-        return MemoryRows(scan.place["directory"], schema.names, scan.place.get("quick"))
+        return MemoryRows(scan.place["directory"], schema.names)

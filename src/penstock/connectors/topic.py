@@ -14,7 +14,6 @@ from penstock.connectors.option_values import integer, microseconds, text
 from penstock.connectors.reading import Scan, reading_of
 from penstock.connectors.scan_frames import batch_frame, stream_frame
 from penstock.errors import CatalogError, RuntimeFailure
-from penstock.quick_json import QUICK, handed_over
 from penstock.stores.topics.layout import TopicLayout, topic_directory
 
 if TYPE_CHECKING:
@@ -58,8 +57,6 @@ class TopicSource:
 
     def stream(self, spark: SparkSession, request: ScanRequest) -> DataFrame:
         columns = self._columns(request.definition, request.columns, hidden_columns(request.definition))
-        if request.quick is not None:
-            columns.append((QUICK, handed_over(request.quick)))
         return stream_frame(spark, self.data_source(), columns, self._scan(request), request.id)
 
     def between(self, spark: SparkSession, request: ScanRequest, start: str | None, end: str) -> DataFrame:
@@ -119,7 +116,7 @@ class TopicSource:
         return [*((column.name, column.type.spark()) for column in wanted if column.type is not None), *own]
 
     def _scan(self, request: ScanRequest, start: str | None = None, end: str | None = None) -> Scan:
-        place = {"directory": str(self._directory(request).absolute()), "quick": request.quick}
+        place = {"directory": str(self._directory(request).absolute())}
         return Scan(place, reading_of(request), start, end)
 
     def _directory(self, request: ScanRequest) -> Path:

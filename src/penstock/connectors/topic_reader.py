@@ -6,29 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa  # noqa: TID253  loaded by Spark's processes, never at start-up
-import pyarrow.compute as pc  # noqa: TID253
-
 from penstock.connectors.offsets import Offset, Range
 from penstock.connectors.range_reader import NumberedRows, RangeDataSource
 from penstock.errors import RuntimeFailure
-from penstock.quick_json import QUICK, SURE, QuickJson
 from penstock.stores.topics.reader import TopicReader
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.connectors.reading import Scan
 
 TOPIC_FORMAT: Final = "penstock_topic"
-_VALUE: Final = "__value"
 
 
 class TopicRows:
     """The rows of a topic. The topic is opened where it is read: an open one cannot be sent to a worker."""
 
-    def __init__(self, directory: str, columns: Sequence[str], quick: Mapping[str, str] | None = None) -> None:
+    def __init__(self, directory: str, columns: Sequence[str]) -> None:
         self._directory = Path(directory)
-        self._columns = [name for name in columns if name != QUICK]
-        self._quick = None if quick is None else QuickJson(quick)
+        self._columns = list(columns)
         self._topic: TopicReader | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -50,16 +46,7 @@ class TopicRows:
         return Offset(start.run, ends)
 
     def read(self, rows: Range, end: Offset, batch_size: int) -> Iterator[pa.RecordBatch]:
-        found = self._open().read(rows.partition, rows.first, rows.end, self._columns, max_rows=batch_size)
-        return found if self._quick is None else map(self._quickly_read, found)
-
-    def _quickly_read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with what could be read of its records. Those that were read need not go on to Spark."""
-        assert self._quick is not None
-        values = batch.column(_VALUE)
-        quick = self._quick(values)
-        unread = pc.if_else(quick.field(SURE), pa.scalar(None, values.type), values)
-        return batch.set_column(batch.schema.get_field_index(_VALUE), _VALUE, unread).append_column(QUICK, quick)
+        return self._open().read(rows.partition, rows.first, rows.end, self._columns, max_rows=batch_size)
 
     def _open(self) -> TopicReader:
         if self._topic is None:
@@ -76,4 +63,4 @@ class TopicDataSource(RangeDataSource):
 
     @classmethod
     def rows(cls, scan: Scan, schema: pa.Schema) -> NumberedRows:
-        return TopicRows(scan.place["directory"], schema.names, scan.place.get("quick"))
+        return TopicRows(scan.place["directory"], schema.names)
