@@ -29,6 +29,31 @@ RECORDS = [
 FAR = datetime(2999, 1, 1, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("connector", ["topic", "memory"])
+def test_bad_records_among_many(db: penstock.Database, connector: str) -> None:
+    """B4, C3, I11: of records that come by the thousand most are read on another way, and the bad ones are told all the same."""
+    db.execute(f"""
+        CREATE STREAM many {COLUMNS} WITH (connector = '{connector}', format = 'json', partitions = 2);
+        CREATE MATERIALIZED VIEW rows AS SELECT id, n, ts FROM many;
+        CREATE MATERIALIZED VIEW windowed AS
+        SELECT TUMBLE_START(ts, INTERVAL '5' SECOND) AS s, COUNT(*) AS n FROM many
+        GROUP BY TUMBLE(ts, INTERVAL '5' SECOND);
+    """)
+    good = [json.dumps({"id": 100 + number, "n": number, "ts": 1000}) for number in range(3_000)]
+    odd = ['{"id": 50, "n": 1, "n": 2, "ts": 1000}', '{"id": 51, "n": 3, "ts": 1000, "s": "\\u00e9"}']
+    trailing = '{"id": 52, "n": 1, "ts": 1000,}'
+    db.append("many", [*good[:1_500], *RECORDS, *odd, trailing, *good[1_500:]])
+    db.settle()
+    usual = [(100 + number, number, at(1)) for number in range(3_000)]
+    whole = [(1, 10, at(1)), (2, None, at(2)), (6, 6, None), (7, 7, FAR), (8, -8, at(-1)), (9, 9, at(9.5))]
+    found = sorted(read(db, "rows"), key=lambda row: row[0])
+    assert found == [*whole, (50, 2, at(1)), (51, 3, at(1)), *usual]
+    letters = db.sql("SELECT CAST(raw AS STRING) FROM penstock.dead_letters WHERE job = 'rows' ORDER BY 1").rows()
+    assert letters == sorted((text,) for text in (RECORDS[2], RECORDS[3], RECORDS[4], trailing))
+    db.drain("windowed")
+    assert read(db, "windowed") == [(at(0), 3_005), (at(5), 1)]  # it does not look at n
+
+
 def test_json_policies(db: penstock.Database) -> None:
     """B4, B5, B8, C3, D15, D16, I11, DEC3, DEC14: dead letters with the bytes, place and reason, judged for each job."""
     db.execute(f"""

@@ -81,7 +81,7 @@ class KafkaSource:
 
     def stream(self, spark: SparkSession, request: ScanRequest) -> DataFrame:
         access = access_of(request.definition, request.state_path)
-        reading = replace(reading_of(request), quick=None)  # Spark's own reader hands records over as they are
+        reading = reading_of(request)
         notes = self._notes(request)
         partitions = self._partitions(request)
         columns = ("__value", *hidden_columns(request.definition))
