@@ -19,6 +19,7 @@ import math
 import os
 import platform
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -238,6 +239,8 @@ def main() -> None:
                     taken = runs.run(who, name)
                     if taken is not None:
                         times[name][who].append(taken)
+                last = ", ".join(f"{who} {taken[-1]:.1f} s" for who, taken in times[name].items() if taken)
+                print(f"{name}: {last}", file=sys.stderr, flush=True)
             print(f"round {number + 1}: {time.monotonic() - begun:.0f} s", flush=True)
         print(
             f"{asked.events:,} events, {PARTITIONS} partitions, medians of {asked.rounds} rounds, "
