@@ -3,8 +3,9 @@
     python benchmarks/finish.py [--keys 1000000] [--touched 1000] [--batches 20] [--only "top 10"]
 
 A view over `keys` keys is filled in one batch. Then batches come that touch some of the keys: random ones, and ones
-among the newest 2 %. Printed are medians and the worst in milliseconds, of the whole transaction. The last lines are of
-queries without a key, which are answered anew over everything after each batch: at a tenth of the keys, and at all.
+among the newest 2 %. Printed are medians, the least and the worst in milliseconds, of the whole transaction, and for how
+many milliseconds cores were busy with it at the least: that tells more where other things run too. The last lines are
+of queries without a key, which are answered anew over everything after each batch: at a tenth of the keys, and at all.
 """
 
 from __future__ import annotations
@@ -84,18 +85,18 @@ class Bench:
             parts.append(pa.table(found))
         return pa.concat_tables(parts)
 
-    def commit(self, rows: pa.Table) -> float:
-        """How many milliseconds a batch took."""
-        start = time.perf_counter()
+    def commit(self, rows: pa.Table) -> tuple[float, float]:
+        """How many milliseconds a batch took, and how many of them cores were busy."""
+        start, busy = time.perf_counter(), time.process_time()
         self.store.commit(BatchCommit("job", self.batch, f"hash {self.batch}", view=VIEW, rows=rows))
         self.batch += 1
-        return (time.perf_counter() - start) * 1000
+        return (time.perf_counter() - start) * 1000, (time.process_time() - busy) * 1000
 
     def fill(self, keys: int) -> None:
         self.commit(self.rows(np.arange(keys)))
         self.store.maintain()
 
-    def timed(self, batches: int, keys: Callable[[], np.ndarray]) -> list[float]:
+    def timed(self, batches: int, keys: Callable[[], np.ndarray]) -> list[tuple[float, float]]:
         found = []
         for _ in range(batches):
             found.append(self.commit(self.rows(keys())))
@@ -115,8 +116,9 @@ def measured(query: str, keys: int, touched: int, batches: int, groups: int) -> 
     return f"{_ms(random)}   {_ms(recent)}   {len(bench.finish.stages)} stages"
 
 
-def _ms(taken: list[float]) -> str:
-    return f"{statistics.median(taken):7.1f} {max(taken):7.1f}"
+def _ms(found: list[tuple[float, float]]) -> str:
+    taken, busy = zip(*found, strict=True)
+    return f"{statistics.median(taken):7.1f} {min(taken):7.1f} {max(taken):7.1f} {min(busy):7.1f}"
 
 
 def main() -> None:
@@ -127,7 +129,9 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=20)
     parser.add_argument("--only")
     given = parser.parse_args()
-    print(f"{given.touched:,} touched of {given.keys:,} keys, ms: median and worst, random keys and newest 2 %")
+    print(
+        f"{given.touched:,} touched of {given.keys:,} keys, ms: median, least, worst, busy; random keys and newest 2 %"
+    )
     for name, query in BY_KEY.items():
         if given.only in (None, name):
             groups = 50_000 if "50,000" in name else 5
