@@ -94,7 +94,7 @@ class Runs:
         source = f"connector = 'kafka', topic = '{topic}', start = 'earliest', format = 'json'"
         self._db.execute(setup_script().replace("connector = 'topic', partitions = 2", source))
         self._db.register_dimension("side_input", side_input(), key="key")
-        self._spark = shared_session(SparkSettings(log_directory=self._db.path / "logs")).newSession()
+        self._spark: Any = None  # the session that our first job has begun, with Kafka's jars
         self.refused: dict[str, str] = {}
         self._rows: dict[str, int] = {}
 
@@ -130,6 +130,8 @@ class Runs:
             return taken
 
     def _hand(self, name: str) -> float | None:
+        if self._spark is None:
+            self._spark = shared_session(SparkSettings(log_directory=self._db.path / "logs")).newSession()
         read = relations(self._spark, self._address, self._topic, MAX_ROWS)
         table: pa.Table = side_input()
         made = by_hand(name, read, self._spark.createDataFrame(table.to_pandas()))
