@@ -5,8 +5,8 @@ from __future__ import annotations
 from penstock.formats.decode import decode, learns_from_sample
 from penstock.formats.encode import encode_envelopes, encode_rows
 from penstock.formats.encode_frame import encode_frame
-from penstock.formats.json_records import quick_json_columns
 from penstock.formats.outside import Outside
+from penstock.formats.quick_records import quick_json_columns
 
 __all__ = [
     "Outside",

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from penstock.formats.quick_records import QuicklyRead
 from penstock.formats.texts import (
     NESTED,
     RANGES,
@@ -24,7 +25,7 @@ from penstock.formats.texts import (
     timestamp_of_number,
     value_of,
 )
-from penstock.quick_json import QUICK, SURE, can_read
+from penstock.quick_json import QUICK
 from penstock.types import STRING
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def decode_json(
     types = {column.name: column.type or STRING for column in wanted}
     # Each step is a column of its own, so that no expression is written out, planned and worked out twice. The marked
     # text is used twice, which keeps Spark from working it out inside `from_json`, where no code is generated for it.
-    quick = _Quick(types) if QUICK in frame.columns else None
+    quick = QuicklyRead(types) if QUICK in frame.columns else None
     marked = _marked(value)
     frame = frame.withColumn(_MARKED, marked if quick is None else f.when(~quick.sure, marked))
     guessed = _numbers_in(sample, types) if record.inside is None and options.get("bad_data") != "null" else frozenset()
@@ -125,39 +126,6 @@ def decode_json(
         .otherwise(f.lit("malformed json"))
     )
     return frame.withColumn("__error", f.when(~f.col(_GOOD), error)).drop(*_STEPS, _TEXTS, _GOOD)
-
-
-def quick_json_columns(definition: SourceDefinition, columns: tuple[str, ...]) -> dict[str, str] | None:
-    """The columns with their types, where DuckDB can read them out of most records; else None."""
-    options = definition.options
-    other_shapes = ("confluent_schema_registry", "unstructured", "include_schema", "fail_on_missing_field")
-    if options.format != "json" or definition.mode != "append" or not columns:
-        return None
-    if any(options.values.get(f"json.{option}") is True for option in other_shapes):
-        return None
-    types = {entry.name: entry.type or STRING for entry in definition.columns}
-    wanted = {name: types[name].name for name in columns}
-    return wanted if can_read(wanted) else None
-
-
-class _Quick:
-    """What DuckDB has read of a record."""
-
-    def __init__(self, types: Mapping[str, SqlType]) -> None:
-        from pyspark.sql import functions as f
-
-        self._types = types
-        self._read = f.col(QUICK)
-        self.sure = self._read[SURE]
-
-    def value_or(self, name: str, other: Column) -> Column:
-        """A column's value; another one where it is not sure."""
-        from pyspark.sql import functions as f
-
-        value = self._read.getField(name)
-        if self._types[name].name == "TIMESTAMP":
-            value = f.timestamp_micros(value)
-        return f.when(self.sure, value).otherwise(other)
 
 
 class _Record:
