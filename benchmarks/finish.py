@@ -5,7 +5,8 @@
 A view over `keys` keys is filled in one batch. Then batches come that touch some of the keys: random ones, and ones
 among the newest 2 %. Printed are medians, the least and the worst in milliseconds, of the whole transaction, and for
 how many milliseconds cores were busy with it at the least: that tells more where other things run too. The last lines
-are of queries without a key, which are answered anew over everything after each batch: at a tenth of the keys, and at all.
+are of queries without a key, which are answered anew over everything after each batch: at a tenth of the keys, and at
+all.
 """
 
 from __future__ import annotations
