@@ -297,7 +297,7 @@ SHAPES: dict[str, tuple[str, bool]] = {
         "SELECT l.id, t.id AS best FROM l, LATERAL (SELECT id FROM r ORDER BY w DESC, id, s LIMIT 1) AS t",
         False,
     ),
-    "join by inequality": ("SELECT l.id, r.id AS other FROM l JOIN r ON l.v < r.w AND l.s = 'a'", False),
+    "join by inequality": ("SELECT l.id, r.id AS other FROM l JOIN r ON l.v < r.w AND l.s < 'c'", False),
     "left join by inequality": ("SELECT l.id, u.x FROM l LEFT JOIN u ON l.v > u.x", False),
     "value of the best": (
         "SELECT id, (SELECT w FROM r WHERE r.k = l.k ORDER BY w DESC, r.id LIMIT 1) AS w FROM l",
