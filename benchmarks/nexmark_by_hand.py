@@ -120,7 +120,6 @@ def _q12(read: Relation) -> Any:
 
 def _q14(read: Relation) -> Any:
     from pyspark.sql import functions as f
-
     from pyspark.sql.udf import UserDefinedFunction
     from pyspark.util import PythonEvalType
 
