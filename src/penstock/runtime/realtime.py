@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 # Spark's own least, below which its batches would follow one another too closely.
 _SHORTEST: Final = timedelta(seconds=5)
-# Rows wait while a batch ends, about a second: at this length one in a hundred of them.
-_USUAL: Final = timedelta(minutes=2)
+# Rows wait while a batch ends, about a second: at this length, Spark's own, one in three hundred of them.
+_USUAL: Final = timedelta(minutes=5)
 _IN_PYTHON: Final = frozenset({"protobuf"})
 
 
