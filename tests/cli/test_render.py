@@ -80,6 +80,12 @@ def test_a_long_detail_goes_over_several_lines() -> None:
     assert max(map(len, lines)) < LINE_LIMIT + 12
 
 
+def test_a_detail_of_several_lines_keeps_them() -> None:
+    error = ResolutionError("UNKNOWN_COLUMN", "no", detail="the first\nthe second\n\tthe third")
+    lines = render_error(error, None, "a.sql").splitlines()
+    assert lines[1:] == ["  detail: the first", "    the second", "            the third"]
+
+
 def test_colours_are_there_only_when_asked_for() -> None:
     error = unknown_column(Span(1, 1, 1))
     bare = render_error(error, Text("x"), "a.sql")

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _CORRUPT: Final = "__corrupt"
 _END: Final = "__end"
-_OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+_OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
 _MARK: Final = f',"{_END}":true}}'
 _BLANKS: Final = " \t\r\n"
 _UNKNOWN: Final = "\N{REPLACEMENT CHARACTER}"

@@ -16,6 +16,8 @@ from typing import IO, TYPE_CHECKING, Final, Literal, Protocol
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.errors import PenstockError, Span, Support
     from penstock.plan.script import StatementReport
 
@@ -97,13 +99,17 @@ def render_error(error: PenstockError, source: Masked | None, file: str | None, 
         lines += _snippet_lines(source.masked, error.span, color=color)
     if error.detail:
         # A list of all known options is long; a hint is short, and kept in one piece for copying.
-        wrapped = textwrap.wrap(plain(error.detail), LINE_LIMIT, break_long_words=False, break_on_hyphens=False)
-        lines.append(_labelled("detail", "\n    ".join(wrapped), color=color))
+        lines.append(_labelled("detail", "\n    ".join(_wrapped(error.detail)), color=color))
     if error.hint:
         lines.append(_labelled("hint", plain(error.hint), color=color))
     if error.support is not None:
         lines.append(_labelled("support", SUPPORT_TEXT[error.support], color=color))
     return "\n".join(lines)
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    for line in plain_lines(text).splitlines():
+        yield from textwrap.wrap(line, LINE_LIMIT, break_long_words=False, break_on_hyphens=False)
 
 
 def _labelled(label: str, text: str, *, color: bool) -> str:

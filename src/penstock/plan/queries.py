@@ -241,6 +241,7 @@ def _renamed(relation: Relation, names: tuple[Name, ...]) -> Relation:
         raise ResolutionError(
             "COLUMN_COUNT_MISMATCH",
             f"{len(names)} column names are given for {len(visible)} columns",
+            hint="name every column of the query, or none",
             span=names[0].span,
         )
     return renamed(relation, [name.text for name in names])

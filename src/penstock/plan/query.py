@@ -95,6 +95,7 @@ def _values(context: PlanContext, tree: exp.Values) -> Relation:
             raise ResolutionError(
                 "COLUMN_COUNT_MISMATCH",
                 f"row {len(rows)} of VALUES has {len(rows[-1])} values, the first has {len(rows[0])}",
+                hint="give every row as many; NULL stands for a value that is not there",
                 span=span_of(row),
             )
     fields = tuple(Field(f"col{i}", type_of(cell)) for i, cell in enumerate(rows[0], start=1))
@@ -155,6 +156,7 @@ def _check_columns(tree: exp.SetOperation, left: Relation, right: Relation, oper
         raise ResolutionError(
             "COLUMN_COUNT_MISMATCH",
             f"the sides of {operator} have {len(one)} and {len(two)} columns",
+            hint="give both as many; NULL stands for a column that one of them lacks",
             span=span_of(tree.expression),
         )
     for a, b in zip(one, two, strict=True):
