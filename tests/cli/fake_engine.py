@@ -183,6 +183,10 @@ class FakeEngine:
             if job.state.active:
                 self._read(job, present[job.name])
 
+    def set_aside(self) -> dict[str, int]:
+        late = sum(job.taken - job.closed for job in self.running.values() if job.windowed and job.closed)
+        return {"late_rows": late, "dead_letters": 0}
+
     def drain(self, name: str, timeout: float = 60.0) -> None:
         self.log.append(f"drain {name}")
         job = self.running[name]

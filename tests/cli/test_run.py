@@ -86,6 +86,14 @@ def test_a_window_that_the_script_goes_on_to_feed_stays_open(shell: Shell) -> No
     assert shell.engine.log == ["open penstock", "settle", "drain minutes", "close"]
 
 
+def test_rows_that_come_too_late_are_told(shell: Shell) -> None:
+    script = STREAM.replace("STREAM", "STREAM IF NOT EXISTS") + MINUTES.replace("VIEW", "VIEW IF NOT EXISTS")
+    assert shell("run", "--once", script=script + INSERT) == 0
+    assert "too late" not in shell.err
+    assert shell("run", "--once", script=script + LATER) == 0
+    assert shell.err.splitlines()[-1] == "too late: 1 row, kept in penstock.late_rows"
+
+
 def test_queries_between_inserts_see_what_came_before_each(shell: Shell) -> None:
     script = STREAM + TOTALS + INSERT + "SELECT n FROM totals;" + LATER + "SELECT n FROM totals;"
     assert shell(*ONCE, script=script) == 0

@@ -192,7 +192,7 @@ WHOLE: list[tuple[str | bytes | None, str | None]] = [
     ('{"i": 1},{"i": 2}', "malformed json"),
     ("{'i': 1,}", "malformed json"),
     ("{'i': 1}", "malformed json"),
-    ('{"s": \'a\'}', "malformed json"),
+    ("{\"s\": 'a'}", "malformed json"),
     ("[1]", "not a json object"),
     ('[{"i": 1}]', "not a json object"),
     ("5", "not a json object"),

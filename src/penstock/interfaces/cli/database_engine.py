@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.interfaces.cli.script_run import PATIENT
+from penstock.interfaces.cli.script_run import PATIENT, SET_ASIDE
 from penstock.interfaces.database import Database
 from penstock.interfaces.installation import require
 from penstock.plan.script import report_statement
@@ -67,6 +67,10 @@ class DatabaseEngine:
 
     def jobs(self) -> Sequence[Job]:
         return self._database.jobs()
+
+    def set_aside(self) -> Mapping[str, int]:
+        counts = {name: self._database.sql(f"SELECT COUNT(*) FROM penstock.{name}") for name in SET_ASIDE}
+        return {name: int(found.rows()[0][0]) for name, found in counts.items()}
 
     def settle(self, timeout: float = 60.0) -> None:
         self._database.settle(timeout)

@@ -6,7 +6,7 @@ line can choose how to show a query before it starts, and every error has its pl
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -56,6 +56,9 @@ class EnginePort(Protocol):
 
     def jobs(self) -> Sequence[Job]:
         """All jobs, with `reads` and `writes` filled in."""
+
+    def set_aside(self) -> Mapping[str, int]:
+        """How many rows the system tables keep that no answer counts: `late_rows` and `dead_letters`."""
 
     def settle(self, timeout: float = 60.0) -> None:
         """Until every running job has committed the input that is there."""

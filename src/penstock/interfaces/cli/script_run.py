@@ -11,7 +11,8 @@ prompt: a query over streams goes on until Ctrl-C; one over views is answered fo
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal
 
 from penstock.errors import JobFailed, PenstockError
@@ -37,6 +38,8 @@ Mode = Literal["once", "follow", "asked", "prompt"]
 # A script waits for its input however long that takes; Ctrl-C ends the wait.
 PATIENT: Final = 7 * 86_400.0
 _PULSE: Final = 0.5
+# The system tables of rows that no answer counts, and what such rows are.
+SET_ASIDE: Final = {"late_rows": "too late", "dead_letters": "bad"}
 
 
 class ScriptRun:
@@ -67,6 +70,7 @@ class ScriptRun:
 
     def run(self, statements: Sequence[Parsed], source: Source) -> bool:
         """Run the statements in order; whether all went well. The first that fails is told, and none runs after it."""
+        before = self._set_aside()
         try:
             for position, parsed in enumerate(statements):
                 if not self._statement(parsed, source, statements[position + 1 :]):
@@ -83,6 +87,7 @@ class ScriptRun:
         finally:
             with self._progress.during("stopping"):
                 self._followers.stop()
+            self._tell_set_aside(before)
 
     # one statement
 
@@ -255,6 +260,17 @@ class ScriptRun:
         return True
 
     # telling
+
+    def _tell_set_aside(self, before: Mapping[str, int]) -> None:
+        """Rows that were not counted are not passed over in silence."""
+        with suppress(PenstockError):  # what has ended the run is told already
+            for table, count in self._set_aside().items():
+                new = count - before[table]
+                if new > 0:
+                    remark(f"{SET_ASIDE[table]}: {count_rows(new)}, kept in penstock.{table}")
+
+    def _set_aside(self) -> Mapping[str, int]:
+        return {} if self._quiet or self._mode not in {"once", "follow"} else self._engine.set_aside()
 
     def _tell(self, report: StatementReport, notices: Iterable[str]) -> None:
         import sys
