@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -82,10 +83,14 @@ def test_life_of_a_job(opened: Callable[..., penstock.Database]) -> None:
     check_change_log(db, "windows")
     check_change_log(db, "totals", ("k",))
 
-    history = db.sql("SELECT from_state, to_state FROM penstock.job_history WHERE job = 'totals' ORDER BY at").rows()
-    states = [to_state for _, to_state in history]
+    history = db.sql("SELECT job, from_state, to_state FROM penstock.job_history ORDER BY at").rows()
+    for name in ("totals", "windows"):
+        steps = [step for job_name, *step in history if job_name == name]
+        assert all(before[1] == after[0] for before, after in pairwise(steps)), f"no step of {name} is missing: {steps}"
+    states = [to_state for name, _, to_state in history if name == "totals"]
     assert states[:3] == ["starting", "running", "paused"]
     assert states[-3:] == ["stopped", "starting", "running"]
+    assert ("windows", "running", "created") in history, "opened again"
 
 
 def test_create_again_and_drop(db: penstock.Database) -> None:

@@ -243,6 +243,10 @@ class Engine:
             if state == "failed":
                 job.error = kept_failure(facts.get("error"), facts.get("hint"))
         else:
+            if state in ("running", "draining", "restarting"):
+                # Whatever has ended the process: the history shows that it did.
+                step = JobTransition(spec.name, self.clock.now_us(), str(state), job.state.value, "opened again")
+                self.home.views.add_transition(step)
             self._supervisor.start_soon(job)
 
     def session_of(self, definition: Definition) -> Session:
