@@ -42,7 +42,7 @@ def told(statement: str) -> str | None:
     elif isinstance(made, Insert):
         spec = make_insert_spec(made, report.plan, report.analysis.session)
         assert (spec.options.mode == "realtime") == (line is not None)
-        assert batch_length(spec).total_seconds() == 120
+        assert batch_length(spec).total_seconds() == 300
     elif isinstance(made, CreateSink):
         definition = report.analysis.definition
         assert isinstance(definition, SinkDefinition)
@@ -91,7 +91,7 @@ def test_a_view_and_who_does_not_ask() -> None:
 def test_a_sink_with_its_query() -> None:
     made = "CREATE SINK k WITH (connector = 'kafka', topic = 'o', {}) AS SELECT {}"
     assert told(made.format("mode = 'realtime'", "n FROM s")) == (
-        "yes: each row is written at once, at least once; offsets are kept every 120 seconds"
+        "yes: each row is written at once, at least once; offsets are kept every 300 seconds"
     )
     found = told(made.format("mode = 'realtime', delivery = 'exactly_once'", "n FROM s"))
     assert found is not None
