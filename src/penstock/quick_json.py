@@ -155,9 +155,12 @@ def _text(value: bytes | None) -> str | None:
 
 def _names_in(texts: pa.Array) -> list[str]:
     """The names in one of the records, which most others will have too."""
+    text = texts[0].as_py()
+    if text is None or "\\" in text:  # an escape may stand for half a character, which no query can hold
+        return []
     try:
-        found = json.loads(texts[0].as_py() or "null")
-    except ValueError:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
         return []
     return list(found) if isinstance(found, dict) else []
 
