@@ -27,6 +27,17 @@ WINDOWED: dict[str, tuple[str, str | None]] = {
     "session, each change": (
         f"SELECT who, window_start, COUNT(*) AS n FROM orders GROUP BY who, SESSION(ts, {_MINUTE}) EMIT CHANGES", None,
     ),
+    "rows of sessions": (
+        f"SELECT id, window_start FROM SESSION(TABLE orders PARTITION BY who, DESCRIPTOR(ts), {_MINUTE})", None,
+    ),
+    "sessions, grouped by other keys": (
+        (f"SELECT cents, window_start, COUNT(*) AS n FROM SESSION(TABLE orders PARTITION BY who, DESCRIPTOR(ts), {_MINUTE}) "
+        "GROUP BY cents, window_start, window_end"), None,
+    ),
+    "grouping sets over sessions": (
+        (f"SELECT who, window_start, COUNT(*) AS n FROM SESSION(TABLE orders PARTITION BY who, DESCRIPTOR(ts), {_MINUTE}) "
+        "GROUP BY ROLLUP (who), window_start, window_end"), None,
+    ),
     "cumulating window": (
         (f"SELECT window_end, COUNT(*) AS n FROM CUMULATE(TABLE orders, DESCRIPTOR(ts), {_MINUTE}, {_HOUR}) "
         "GROUP BY window_start, window_end"), None,
@@ -37,6 +48,13 @@ WINDOWED: dict[str, tuple[str, str | None]] = {
     ),
     "window of processing time": (
         f"SELECT who, window_start, COUNT(*) AS n FROM orders GROUP BY who, TUMBLE(at, {_MINUTE})", None,
+    ),
+    "distinct count in a window of processing time": (
+        f"SELECT window_start, COUNT(DISTINCT who) AS n FROM orders GROUP BY TUMBLE(at, {_MINUTE})", None,
+    ),
+    "percentile in a session, each change": (
+        ("SELECT who, window_start, PERCENTILE(cents, 0.9) AS p FROM orders "
+        f"GROUP BY who, SESSION(ts, {_MINUTE}) EMIT CHANGES"), None,
     ),
     "cumulating window of processing time": (
         (f"SELECT window_end, COUNT(*) AS n FROM CUMULATE(TABLE orders, DESCRIPTOR(at), {_MINUTE}, {_HOUR}) "
@@ -53,6 +71,18 @@ WINDOWED: dict[str, tuple[str, str | None]] = {
     ),
     "distinct count in a window, each change": (
         f"SELECT window_start, COUNT(DISTINCT who) AS n FROM orders GROUP BY TUMBLE(ts, {_HOUR}) EMIT CHANGES", None,
+    ),
+    "ranks within a window": (
+        ("SELECT window_start, id, RANK() OVER (PARTITION BY window_start, window_end ORDER BY cents DESC) AS place "
+        f"FROM TUMBLE(TABLE orders, DESCRIPTOR(ts), {_HOUR})"), None,
+    ),
+    "ranks within a window, each change": (
+        ("SELECT window_start, id, RANK() OVER (PARTITION BY window_start, window_end ORDER BY cents DESC) AS place "
+        f"FROM TUMBLE(TABLE orders, DESCRIPTOR(ts), {_HOUR}) EMIT CHANGES"), None,
+    ),
+    "OVER within a window": (
+        ("SELECT window_start, id, SUM(cents) OVER (PARTITION BY window_start, window_end ORDER BY ts, id) AS total "
+        f"FROM TUMBLE(TABLE orders, DESCRIPTOR(ts), {_HOUR})"), None,
     ),
     "grouping sets in a window": (
         f"SELECT window_start, who, COUNT(*) AS n FROM orders GROUP BY TUMBLE(ts, {_HOUR}), ROLLUP (who)", None,

@@ -56,7 +56,8 @@ def test_a_worker_is_lost(tmp_path: Path, workers: int, names: tuple[str, ...]) 
     later = Counter(dict(found["after"]))
     later.subtract(dict(found["before"]))
     assert sum(later.values()) == 2 * ROWS
-    assert not any(worker == found["victim"] for worker in +later), "nothing of the lost worker's batch is kept"
+    # It may have ended the other partition's task before, after the failure brought both tasks to it: that one is kept.
+    assert later[found["victim"]] in (0, ROWS), "of the task that the lost worker was at, nothing is kept"
 
     # Nothing lost, nothing twice, with the state of windows that the lost worker had.
     assert found["sums"] == [6 * ROWS, 2 * sum(range(10, 10 + ROWS)) + 2 * ROWS - 1 + 7 + 2 * ROWS]

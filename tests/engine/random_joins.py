@@ -264,6 +264,44 @@ def shifted(draw: st.DrawFn) -> Query:
     )
 
 
+@st.composite
+def best_rows(draw: st.DrawFn) -> Query:
+    """Windows joined with their own largest or smallest value: rows or groups, by a key or by none, and now and then with
+    another filter on one side, so that it is no longer their own."""
+    size, slide = draw(st.sampled_from([(3, 3), (10, 10), (10, 2), (6, 4)]))
+    micros, step = size * SECOND, slide * SECOND
+    window = f"TUMBLE(TABLE s, DESCRIPTOR(ts), {interval(size)})"
+    if slide != size:
+        window = f"HOP(TABLE s, DESCRIPTOR(ts), {interval(slide)}, {interval(size)})"
+    where = f" WHERE {draw(predicates())}" if draw(st.booleans()) else ""
+    ours = f"SELECT id, k, g, v, x, window_start, window_end FROM {window}{where}"
+    rows = (
+        f"(SELECT given.*, ts // {step} * {step} - back * {step} AS ws, ws + {micros} AS we "
+        f"FROM given, range({-(-size // slide)}) AS hops(back) WHERE we > ts) AS hopped"
+    )
+    theirs = f"SELECT id, k, g, v, x, ws, we FROM {rows}{where}"
+    values = ["v", "x", "k", "g"]
+    if draw(st.booleans()):
+        groups = "MAX(id) AS id, k, g, COUNT(*) AS v, {} AS x"
+        ours = f"SELECT {groups.format('SUM(v)')}, window_start, window_end FROM {window}{where} GROUP BY k, g, window_start, window_end"
+        theirs = f"SELECT {groups.format('SUM(v)::BIGINT')}, ws, we FROM {rows}{where} GROUP BY k, g, ws, we"
+        values = ["v", "x"]
+    value, (word, reaches) = draw(st.sampled_from(values)), draw(st.sampled_from([("MAX", ">="), ("MIN", "<=")]))
+    by, meets = draw(st.sampled_from([("", ""), ("", ""), (", g", " AND l.g = m.g"), (", g", "")]))
+    other = draw(st.sampled_from(["", "", "", " WHERE v > 1", " WHERE k IS NOT NULL"]))
+    more = draw(st.sampled_from(["", "", " WHERE l.g = 1", " WHERE l.v > 1 AND l.g <> 1", " WHERE l.v > 1"]))
+    compared = f"l.{value} {draw(st.sampled_from(['=', reaches]))} m.best{meets}"
+    return Query(
+        f"SELECT l.window_start, l.window_end, l.id, l.k, l.v, m.best FROM ({ours}) AS l JOIN (SELECT window_start, window_end{by}, "
+        f"{word}({value}) AS best FROM ({ours}) AS o{other} GROUP BY window_start, window_end{by}) AS m "
+        f"ON l.window_start = m.window_start AND l.window_end = m.window_end AND {compared}{more}",
+        f"SELECT l.ws, l.we, l.id, l.k, l.v, m.best FROM ({theirs}) AS l JOIN (SELECT ws, we{by}, {word}({value}) AS best "
+        f"FROM ({theirs}) AS o{other} GROUP BY ws, we{by}) AS m ON l.ws = m.ws AND l.we = m.we AND {compared}{more}",
+        closes=True,
+        end=1,
+    )
+
+
 JOINED: Final = (bounded, chained, over_joins, window_joins, summed_joins)
 
 
@@ -292,7 +330,7 @@ def first_of_keys(draw: st.DrawFn) -> Query:
     return Query(sql, bounded, closes=True, at_once=True)
 
 
-WINDOWED: Final = (distinct, first_of_keys, cumulating, grouping_sets, first_rows, shifted)
+WINDOWED: Final = (distinct, first_of_keys, cumulating, grouping_sets, first_rows, shifted, best_rows)
 
 
 @st.composite

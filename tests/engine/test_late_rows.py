@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 import penstock
-from penstock import JobFailed
+from penstock import JobFailed, PenstockError
 from tests.engine.answers import at, check_change_log, job, ms, read
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -89,5 +89,37 @@ def test_late_fail(db: penstock.Database) -> None:
     assert found.error.startswith("[LATE_ROW]")
     assert read(db, "strict") == before
     assert db.health()["failed"] == ["strict"]
+    hint = raised.value.hint or ""
+    assert hint.startswith("ALTER MATERIALIZED VIEW strict SET (late = 'keep') and then RESUME JOB strict, ")
+    with pytest.raises(PenstockError, match="is failed and cannot be paused") as refused:
+        db.execute("PAUSE JOB strict")
+    assert refused.value.hint == hint
+    with pytest.raises(JobFailed, match="LATE_ROW"):
+        db.execute("RESUME JOB strict")
     db.execute("DROP MATERIALIZED VIEW strict")
     assert db.jobs() == []
+
+
+def test_late_fail_is_mended_by_what_its_hint_says(db: penstock.Database) -> None:
+    db.execute(f"{STREAM}; CREATE MATERIALIZED VIEW strict WITH (late = 'fail') AS {TUMBLE};")
+    db.append("s", [{"ts": ms(5)}, {"ts": ms(20)}])
+    db.settle()
+    db.append("s", [{"ts": ms(25)}, {"ts": ms(7)}])
+    with pytest.raises(JobFailed, match="LATE_ROW"):
+        db.settle()
+    db.execute("ALTER MATERIALIZED VIEW strict SET (late = 'keep')")
+    assert db.notices()[-1] == "materialized view strict was altered"
+    db.execute("RESUME JOB strict")
+    db.settle()
+    assert job(db, "strict").state == "running"
+    assert db.sql("SELECT job, event_time FROM penstock.late_rows").rows() == [("strict", at(7))]
+
+
+def test_what_alter_cannot_change_of_a_job_is_refused(db: penstock.Database) -> None:
+    """It would find out at its next start, and fail."""
+    db.execute(f"{STREAM}; CREATE MATERIALIZED VIEW counts AS SELECT k, COUNT(*) AS n FROM s GROUP BY k;")
+    with pytest.raises(PenstockError) as refused:
+        db.execute("ALTER MATERIALIZED VIEW counts SET (state = 'spark')")
+    assert refused.value.condition == "STATE_INCOMPATIBLE"
+    db.execute("RESTART JOB counts")
+    assert job(db, "counts").state == "running"

@@ -153,8 +153,7 @@ def test_a_broker_that_is_killed_and_one_that_stands_still(
         broker.stop(delete=True)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize(("rounds", "seconds"), [(1, 4.0), (10, 30.0)])
+@pytest.mark.parametrize(("rounds", "seconds"), [(1, 4.0), pytest.param(10, 30.0, marks=pytest.mark.soak)])
 def test_a_bad_network(opened: Callable[..., penstock.Database], tmp_path: Path, rounds: int, seconds: float) -> None:
     """Cut off, two seconds late, ten kilobytes a second, silent with its connections open, resets at random."""
     port = free_port()

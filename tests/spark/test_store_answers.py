@@ -72,6 +72,10 @@ def expressions() -> list[str]:
     found += [f"{x} > {y}" for x in ("i", "b", "d", "m", "n") for y in ("0", "1", "1.5", "-2", "7")]
     found += [f"{x} / {y}" for x in ("i", "b", "d") for y in ("2", "4", "-3")] + ["d / 0.5", "f > 1.5", "f < 0.5"]
     found += [f"{x} % {y}" for x in ("i", "b", "j") for y in ("3", "7")]
+    found += [f"timestampdiff({unit}, {x}, {y})" for unit in ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
+              for x, y in (("ts", "at"), ("at", "ts"))]  # fmt: skip
+    found += ["concat_ws('-', s, u)", "concat_ws('', u, s, u)", "lpad(s, 5, '*')", "rpad(s, 2, 'xy')", "lpad(u, 0, 'x')",
+              "rpad(s, 7)"]  # fmt: skip
     found += ["(i % 3) + 1", "-i", "-d", "-m", "-b", "- 5", "-(i + j)", "i + j * 2 - 1", "(i + j) * 2", "d * d + e"]
     found += ["abs(i)", "abs(d)", "abs(m)", "abs(b)", "greatest(i, j)", "least(i, j, 3)", "greatest(d, e)",
               "least(d, e)", "greatest(s, u)", "greatest(i, b)", "pmod(i, 3)", "pmod(b, 7)"]  # fmt: skip
@@ -140,6 +144,10 @@ QUERIES = [
     "SELECT DISTINCT i > 0 AS p FROM v ORDER BY p",
     "SELECT id FROM v WHERE i > 0 UNION ALL SELECT j FROM v",
     "SELECT i FROM v UNION SELECT j FROM v",
+    "SELECT i FROM v UNION SELECT b FROM v",
+    "SELECT b AS x FROM v EXCEPT SELECT i FROM v",
+    "SELECT i FROM v UNION ALL SELECT b FROM v ORDER BY i LIMIT 4",
+    "SELECT s, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS t, MAX(SUM(i)) OVER (ORDER BY s) AS m FROM v GROUP BY s",
     "SELECT i FROM v EXCEPT SELECT j FROM v",
     "SELECT i FROM v INTERSECT SELECT j FROM v",
     "SELECT i FROM v UNION ALL SELECT j FROM v ORDER BY i LIMIT 5",

@@ -31,6 +31,7 @@ __all__ = [
     "aggregate_calls",
     "date_part",
     "find_function",
+    "is_sparks",
     "known_functions",
     "nearest_function",
     "return_type",
@@ -78,6 +79,11 @@ def find_function(name: str) -> FunctionInfo | None:
     key = name.lower()
     foreign = FOREIGN.get(key)
     return foreign.info if foreign is not None else _native(key)
+
+
+def is_sparks(name: str) -> bool:
+    """Whether a name means Spark's own function, whatever other systems call by it."""
+    return name.lower() in _ROWS and name.lower() not in FOREIGN
 
 
 def known_functions() -> list[str]:

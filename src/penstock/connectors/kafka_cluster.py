@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 Partition = tuple[str, int]  # a topic, and the number of one of its partitions
 # How long a broker may take to answer before it counts as not there.
 ANSWER_S: Final = 10.0
+_LEADER_S: Final = 0.2  # until the leader of a partition is asked for again
 # How many of the newest offsets of a partition are looked at for a record: some are marks of transactions.
 _NEWEST: Final = 10
 
@@ -146,8 +148,32 @@ class KafkaCluster:
         if not asked:
             return {}
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        futures = self._ask(lambda client: client.list_offsets(asked, isolation_level=level, request_timeout=ANSWER_S))
-        return {(one.topic, one.partition): int(self._result(future).offset) for one, future in futures.items()}
+        found: dict[Partition, int] = {}
+        end = time.monotonic() + ANSWER_S
+        while asked:
+            futures = self._ask(partial(_list_offsets, asked, level))
+            for one, future in futures.items():
+                if self._has_no_leader(future) and time.monotonic() < end:
+                    continue
+                found[one.topic, one.partition] = int(self._result(future).offset)
+            asked = {one: spec for one in asked if (one.topic, one.partition) not in found}
+            if asked:
+                time.sleep(_LEADER_S)
+        return found
+
+    def _has_no_leader(self, future: Any) -> bool:
+        """Whether nobody is in charge of a partition, or somebody else by now: of a topic that was just made, or while
+        brokers come and go. That passes."""
+        from concurrent.futures import wait
+
+        from confluent_kafka import KafkaError, KafkaException
+
+        wait([future], ANSWER_S * 2)
+        error = future.exception() if future.done() else None
+        return isinstance(error, KafkaException) and error.args[0].code() in (
+            KafkaError.NOT_LEADER_FOR_PARTITION,
+            KafkaError.LEADER_NOT_AVAILABLE,
+        )
 
     def _result(self, future: Any) -> Any:
         from confluent_kafka import KafkaException
@@ -189,6 +215,10 @@ class KafkaCluster:
             f"no broker of Kafka answers at {self.servers}: {reason}",
             hint="look at bootstrap_servers and whether the broker runs; `penstock kafka up` starts one here",
         )
+
+
+def _list_offsets(asked: Mapping[Any, Any], level: Any, client: Any) -> Any:
+    return client.list_offsets(asked, isolation_level=level, request_timeout=ANSWER_S)
 
 
 def _reason(error: Exception) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.connectors.kafka import topic_names
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.connectors.sink import SinkContext
 
 _ANSWER_S: Final = 30.0
+_LONGEST_S: Final = 40.0  # for what should take no longer than that
 # As many records as a producer may hold before it is asked whether some have arrived.
 _POLL_EVERY: Final = 10_000
 
@@ -91,9 +93,12 @@ class Transactions:
             # What is not delivered breaks the transaction: nobody has to be told of each record.
             _produce(self._producer, records(rows, context, width), context)
             told = TopicPartition(self._topic, 0, batch_id + 1, str(batch_id))
-            self._producer.send_offsets_to_transaction([told], self._consumer.consumer_group_metadata(), _ANSWER_S)
-            self._producer.commit_transaction(_ANSWER_S)
+            group = self._consumer.consumer_group_metadata()
+            _within(_LONGEST_S, self._producer.send_offsets_to_transaction, [told], group, _ANSWER_S)
+            _within(_LONGEST_S, self._producer.commit_transaction, _ANSWER_S)
             self._ledger = batch_id + 1
+        except TimeoutError as error:
+            raise _unavailable(context, "it did not answer in time") from error
         except KafkaException as error:
             told_error: Any = error.args[0]
             if told_error.fatal() or told_error.name() in ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"):
@@ -133,6 +138,28 @@ class Transactions:
         # Its own `close` would wait for a broker that may be gone; without a reference it ends at once.
         self._producer = None
         self._consumer.close()
+
+
+def _within(seconds: float, ask: Callable[..., object], *arguments: object) -> None:
+    """Ask the client something that may never come back: it does not keep the time limit that it is given where the
+    coordinator of a group has gone (librdkafka's issue 5456). TimeoutError then, and the client is of no use any more:
+    the next one with the same id shuts it out.
+    """
+    failed: list[BaseException] = []
+
+    def asking() -> None:
+        try:
+            ask(*arguments)
+        except BaseException as error:  # noqa: BLE001 - raised where it was asked
+            failed.append(error)
+
+    asked = Thread(target=asking, name="penstock-kafka-transaction", daemon=True)
+    asked.start()
+    asked.join(seconds)
+    if asked.is_alive():
+        raise TimeoutError
+    if failed:
+        raise failed[0]
 
 
 def _produce(producer: Any, made: Iterable[Mapping[str, Any]], context: SinkContext, **more: Any) -> None:

@@ -11,20 +11,32 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import OptionError
+from penstock.frozen import frozen
 from penstock.options.values import Deferred
 from penstock.secrets import Reference, Secret, filled_in
+from penstock.stores.files.faults import outside
+from penstock.stores.files.listing import within
 
-_finders: Final[dict[Path, Callable[[str], Secret]]] = {}
+
+@frozen
+class _Known:
+    """How the secrets of a state directory are found, and where files may lie; None: anywhere."""
+
+    find: Callable[[str], Secret]
+    roots: tuple[str, ...] | None
 
 
-def use_secrets(state_path: Path, find: Callable[[str], Secret]) -> None:
-    """From now on the secrets of this state directory are found so."""
-    _finders[state_path] = find
+_known: Final[dict[Path, _Known]] = {}
+
+
+def use_secrets(state_path: Path, find: Callable[[str], Secret], roots: tuple[str, ...] | None = None) -> None:
+    """From now on the secrets of this state directory are found so, and files with values lie below `roots`."""
+    _known[state_path] = _Known(find, roots)
 
 
 def forget_secrets(state_path: Path) -> None:
     """The database is closed."""
-    _finders.pop(state_path, None)
+    _known.pop(state_path, None)
 
 
 def revealed(value: object, state_path: Path, given: Mapping[str, Secret] | None = None) -> object:
@@ -42,8 +54,8 @@ def revealed(value: object, state_path: Path, given: Mapping[str, Secret] | None
     return filled_in(value.text.reveal(), lambda reference: _read(reference, state_path))
 
 
-def read_reference(reference: Reference) -> str:
-    """What an environment variable or a file holds; a line end behind it is not part of it."""
+def read_reference(reference: Reference, roots: tuple[str, ...] | None) -> str:
+    """What an environment variable or a file below `roots` holds; a line end behind it is not part of it."""
     if reference.kind == "env":
         found = os.environ.get(reference.name)
         if found is None:
@@ -53,6 +65,8 @@ def read_reference(reference: Reference) -> str:
                 hint="set it before Penstock is started",
             )
         return found
+    if roots is not None and not within(reference.name, roots):
+        raise outside(f"${{file:{reference.name}}}", reference.name)
     try:
         return Path(reference.name).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -64,9 +78,9 @@ def read_reference(reference: Reference) -> str:
 
 
 def _read(reference: Reference, state_path: Path) -> str:
+    known = _known.get(state_path)
     if reference.kind != "secret":
-        return read_reference(reference)
-    find = _finders.get(state_path)
-    if find is None:
+        return read_reference(reference, None if known is None else known.roots)
+    if known is None:
         raise OptionError("UNKNOWN_SECRET", f"secret {reference.name} cannot be read", hint="the database is closed")
-    return find(reference.name).reveal()
+    return known.find(reference.name).reveal()

@@ -24,11 +24,13 @@ from penstock.interfaces.tailing import tail
 from penstock.options import resolve_setting, setting_notice
 from penstock.plan.script import StatementReport, read_script, report_statement
 from penstock.plan.subscriptions import subscription_key
+from penstock.runtime import job_control
 from penstock.runtime.checkpoints import CheckpointCoordinator
 from penstock.runtime.dimension_report import explain_dimensions
 from penstock.runtime.engine import Engine
 from penstock.runtime.ephemeral import EphemeralQuery
 from penstock.runtime.inserts import append_rows
+from penstock.runtime.job import START_SECONDS
 from penstock.runtime.job_checkpoints import JobCheckpoints
 from penstock.runtime.queries import refuse_unbounded
 from penstock.runtime.realtime import explain_realtime
@@ -49,7 +51,6 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 DEFAULT_PATH: Final = "./penstock"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_START_SECONDS: Final = 180.0
 
 
 def connect(path: str | Path = DEFAULT_PATH, **settings: object) -> Database:
@@ -217,7 +218,7 @@ class Database:
     def _follow(self, sql: str) -> EphemeralQuery:
         plan = self._query(sql)
         query = EphemeralQuery(self._engine, plan, batch_rows=batch_rows(self._engine.session, plan))
-        query.start(_START_SECONDS)
+        query.start(START_SECONDS)
         return query
 
     def select_once(self, sql: str, timeout: float = 600.0) -> Result:
@@ -232,7 +233,7 @@ class Database:
             return self.sql(sql)
         query = EphemeralQuery(self._engine, plan, batch_rows=10_000, keep_rows=True)
         try:
-            query.start(_START_SECONDS)
+            query.start(START_SECONDS)
             return Result(query.collect(timeout))
         finally:
             query.close()
@@ -285,16 +286,16 @@ class Database:
 
     def settle(self, timeout: float = 60.0) -> None:
         """Wait until every running job has committed all input that is there now, and closed the windows it ends."""
-        self._engine.settle(timeout)
+        job_control.settle(self._engine, timeout)
 
     def drain(self, name: str, timeout: float = 60.0) -> None:
         """Close every open window of a job, commit and stop it; RESUME JOB goes on with newer rows."""
-        self._engine.drain(name, timeout)
+        job_control.drain(self._engine, name, timeout)
 
     def advance_watermark(self, stream: str, timestamp: datetime | int | str) -> None:
         """Say that nothing older comes in a stream; a number counts milliseconds since 1970."""
         found = self._engine.session.catalog.get(s.Name(stream))
-        self._engine.advance_watermark(found.name.text, _microseconds(timestamp))
+        job_control.advance_watermark(self._engine, found.name.text, _microseconds(timestamp))
 
     def jobs(self) -> list[Job]:
         """All jobs, as SHOW JOBS tells of them."""

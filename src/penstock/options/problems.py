@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from penstock.errors import OptionError
 from penstock.options.keys import nearest
 from penstock.options.matching import KeyTable
-from penstock.options.values import Choice, Kind
+from penstock.options.resolved import show as shown
+from penstock.options.schema import OptionSpec
+from penstock.options.values import Choice, Duration
 from penstock.secrets import MASK, REFERENCE_FORMS
 from penstock.sql.statements import Option, OptionValue
 
@@ -44,10 +46,20 @@ def invalid_value(option: Option, expected: str, *, show: bool, hint: str | None
     )
 
 
-def choice_hint(kind: Kind, value: OptionValue) -> str | None:
-    """The word that was meant, or all there are to choose from, where an option takes one of a few."""
-    if not isinstance(kind, Choice):
-        return None
+def value_hint(spec: OptionSpec, value: OptionValue) -> str | None:
+    """What to do about a value that cannot be used: the word that was meant, a form that can be read, the default."""
+    kind = spec.kind
+    if isinstance(kind, Choice):
+        return _choice_hint(kind, value)
+    form = "write a number with its unit, such as '5 s'" if isinstance(kind, Duration) else None
+    left_out = None if spec.default is None else f"leave it out for the default, {shown(spec.default)}"
+    if spec.setting is not None:
+        left_out = f"leave it out for what the setting {spec.setting} says"
+    return ", or ".join(filter(None, (form, left_out))) or None
+
+
+def _choice_hint(kind: Choice, value: OptionValue) -> str:
+    """The word that was meant, or all there are to choose from."""
     close = nearest(value.reveal(), (*kind.values, *kind.synonyms)) if value.kind == "text" else ()
     return f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(kind.values)}"
 

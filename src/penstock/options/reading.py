@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from penstock.frozen import frozen
 from penstock.options.keys import normalise
 from penstock.options.matching import KeyTable, Match
-from penstock.options.problems import choice_hint, conflicting, invalid_value, malformed_reference, masked_value
+from penstock.options.problems import conflicting, invalid_value, malformed_reference, masked_value, value_hint
 from penstock.options.schema import OptionSpec
 from penstock.options.values import Deferred, Duration, deferred, text_value
 from penstock.secrets import MASK, Secret, has_malformed_reference
@@ -87,7 +87,7 @@ def read_option(option: Option, match: Match) -> Given:
         typed = kind.read(value)
     except ValueError as error:
         public = not spec.secret and not kind.sensitive(value.reveal())
-        hint = choice_hint(kind, value) if public else None
+        hint = value_hint(spec, value) if public else None
         raise invalid_value(option, str(error), show=public, hint=hint) from None
     if not spec.secret and not kind.sensitive(typed):
         return Given(option, match, typed, secret=False)

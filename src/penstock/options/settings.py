@@ -10,7 +10,7 @@ from typing import Final
 from penstock.errors import OptionError, Span
 from penstock.options.foreign_settings import IDLE_SETTINGS, refuse_foreign_setting, refuse_foreign_value
 from penstock.options.matching import NEARLY, KeyTable
-from penstock.options.problems import choice_hint, quoted
+from penstock.options.problems import quoted, value_hint
 from penstock.options.schema import OptionSpec
 from penstock.options.values import Choice, Duration, Integer, Size, Text, deferred
 from penstock.secrets import Secret, has_malformed_reference
@@ -243,7 +243,7 @@ def resolve_setting(
             "INVALID_SETTING",
             f"setting {spec.key} must be {error}"
             + ("" if kind.sensitive(value.reveal()) else f", not {quoted(value)}"),
-            hint=choice_hint(spec.kind, value),
+            hint=value_hint(spec, value),
             span=value_span,
         ) from None
     return spec.key, Secret(str(typed)) if kind.sensitive(typed) else typed

@@ -265,12 +265,16 @@ def _alter_options(statement: s.Alter, session: Session, definition: Definition)
     kept = tuple(option for option in made.options if slot(option.key) not in gone)
     changed = replace(made, options=(*kept, *statement.options), or_replace=True)
     try:
-        return replace(analyze(changed, session), definition=None)
+        found = analyze(changed, session)
     except PenstockError as error:
         written = [span for option in statement.options for span in (option.key_span, option.value_span)]
         if error.span not in written:
             error.span = statement.name.span  # what is wrong stands in the statement that made the object
         raise
+    same = found.session.catalog is session.catalog
+    told = f"{definition.kind} {definition.name} {'has these options already' if same else 'was altered'}"
+    # The last notice is that of the catalog, which knows of a definition in the place of another.
+    return replace(found, definition=None, notices=(*found.notices[:-1], told))
 
 
 # queries and inserts

@@ -33,6 +33,7 @@ from penstock.plan.nodes import (
     Output,
     Project,
     Scan,
+    SessionRows,
     TopN,
     Unnest,
     WindowAssign,
@@ -127,7 +128,7 @@ def _keeps(node: Node) -> bool:
     if any(join.strategy == "stream" and join.state is not None and join.state.bound is None for join in joins):
         return False  # the rows of both sides are kept anyway: the store answers that join
     return bool(joins) or any(
-        isinstance(each, Aggregate | Deduplicate | TopN | Unnest | WindowAssign) for each in nodes
+        isinstance(each, Aggregate | Deduplicate | SessionRows | TopN | Unnest | WindowAssign) for each in nodes
     )
 
 

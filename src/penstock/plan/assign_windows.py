@@ -14,6 +14,7 @@ from penstock.plan.leaves import as_leaf
 from penstock.plan.nodes import WindowAssign
 from penstock.plan.relation import WINDOW_COLUMN, WINDOW_TYPE, EventTime, Field
 from penstock.plan.scope import Scope, field_tree
+from penstock.plan.session_rows import session_rows
 from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, subquery
 from penstock.plan.windows import WindowSpec, spark_window, window_spec
 from penstock.sql.spans import span_of
@@ -60,7 +61,10 @@ def assign_window(context: PlanContext, relation: Relation, leaf: Leaf, item: Wi
         window=spec,
     )
     tree = _tree(relation, leaf, kept, time, spec)
-    return Relation(node, tree, spec, relation.open, unmerged=spec.kind == "SESSION")
+    made = Relation(node, tree, spec, relation.open, unmerged=spec.kind == "SESSION")
+    if made.unmerged and context.closed_sessions and not spec.processing and not relation.open:
+        return session_rows(made)
+    return made
 
 
 def _check_names(relation: Relation, leaf: Leaf, item: WindowTable) -> None:

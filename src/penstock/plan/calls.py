@@ -16,6 +16,7 @@ from penstock.catalog.functions import (
     spark_call,
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
+from penstock.plan.check_types import check_arguments
 from penstock.plan.infer import assignable
 from penstock.plan.trees import (
     call,
@@ -24,6 +25,7 @@ from penstock.plan.trees import (
     mark_nondeterministic,
     type_of,
     typed,
+    unmark_aggregate,
     unmark_aggregates,
 )
 from penstock.sql.format import format_tree
@@ -69,6 +71,7 @@ def _known(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) ->
     if info.higher_order:
         arguments = [arguments[0], *(_as_lambda(argument) for argument in arguments[1:])]
     bound = [binder.bind(argument) for argument in arguments]
+    check_arguments(node.name, bound, arguments)
     types = [type_of(argument) for argument in bound]
     result = typed(spark_call(node.name, bound, dialect=binder.dialect), return_type(info, types))
     return result if info.repeatable(len(arguments)) else mark_nondeterministic(result, node.name)
@@ -81,14 +84,15 @@ def _aggregate(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo
         bound = [binder.bind(argument) for argument in node.expressions]
     finally:
         binder.aggregate_depth -= 1
+    check_arguments(node.name, bound, node.expressions)
     types = [type_of(argument) for argument in bound]
     result = typed(spark_call(node.name, bound, dialect=binder.dialect), return_type(info, types))
     return mark_aggregate(result, format_tree(node))
 
 
 def _check_place(binder: ExpressionBinder, node: exp.Anonymous) -> None:
-    if not binder.aggregates_allowed or binder.aggregate_depth:
-        where = "inside another aggregate" if binder.aggregate_depth else "here"
+    if not binder.aggregates_allowed or binder.aggregate_depth > 0:
+        where = "inside another aggregate" if binder.aggregate_depth > 0 else "here"
         raise ResolutionError(
             "MISPLACED_AGGREGATE",
             f"aggregate {node.name} cannot stand {where}",
@@ -166,9 +170,17 @@ def bind_over(binder: ExpressionBinder, node: exp.Window) -> exp.Expr:
         )
     inner = node.this
     _refuse_user_over(binder, inner)
-    depth, binder.aggregate_depth = binder.aggregate_depth, 0
+    # SUM(COUNT(*)) OVER (…) sums the counts of the groups: the outer call sees groups, and the inner one rows.
+    of_groups = isinstance(inner, exp.Anonymous) and any(
+        call is not inner and binder.aggregates(call) for call in inner.find_all(exp.Anonymous)
+    )
+    depth, binder.aggregate_depth = binder.aggregate_depth, -1 if of_groups else 0
     function = binder.bind(inner)
-    unmark_aggregates(function)
+    binder.aggregate_depth = 0
+    if of_groups:
+        unmark_aggregate(function)
+    else:
+        unmark_aggregates(function)
     arguments: dict[str, object] = {"this": function}
     for key, value in node.args.items():
         if key == "this" or value is None:

@@ -81,7 +81,7 @@ def _sessions(plan: LogicalPlan, folded: Running, key: exp.Expr, spec: WindowSpe
     if isinstance(key, exp.Column):
         place[1].replace(time)
         time = key.copy()
-    at = Pane(typed(time, TIMESTAMP), window_bounds(key, spec), MergeKey(ROW_TIME, TIMESTAMP))
+    at = Pane(typed(time, TIMESTAMP), window_bounds(key, spec), MergeKey(ROW_TIME, TIMESTAMP), values=True)
     parts = merged(folded, plan.columns, at)
     if reads_window(parts.core, ROW_TIME):
         raise NotMergeableError("the window is read before its rows are aggregated")

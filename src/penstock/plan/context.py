@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from penstock.errors import NotYetError
 from penstock.frozen import frozen
 from penstock.plan.nodes import Core, Node
 from penstock.plan.relation import Field
@@ -61,6 +62,10 @@ class EventTimeWantedError(Exception):
         self.column = column
 
 
+class UnmergedSessionError(NotYetError):
+    """Rows of sessions are read one by one, or in groups of their own: plan again with sessions that have closed."""
+
+
 @frozen
 class CoreQuery:
     """A subquery that Spark runs by itself while the view store keeps its rows: its name in the tree around, its tree
@@ -87,6 +92,7 @@ class PlanContext:
     emit_depth: int = 0  # the depth of the SELECT that `emit` speaks of: a view in it may say its own
     kept: bool = False  # the rows of streams are kept: each is read as the whole of what has come so far
     inlined: bool = False  # a materialized view that rows are only added to is read as its query, from its streams anew
+    closed_sessions: bool = False  # the rows of sessions are read when these have closed; see session_rows
     unique_names: bool = False  # the result is stored, so its columns need names of their own
     assumed_event_times: dict[str, str] = field(default_factory=dict)
     reads: dict[str, set[str]] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from sqlglot import exp
 from penstock.plan.finish_plan import KeptColumn, KeptRows, RowChanges
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.nodes import Scan
+from penstock.plan.null_rows import made_up, null_of_nulls
 from penstock.plan.prune import columns_read
 from penstock.plan.relation import Mode
 from penstock.plan.spark_blocks import aggregates, relations, scans
@@ -198,7 +199,9 @@ class CoreRows:
         keys = list(group.expressions) if isinstance(group, exp.Group) else []
         overs = [node for item in block.expressions for node in item.find_all(exp.Window)]
         keys += [key for over in overs for key in over.args.get("partition_by") or []]
-        wanted = [key for key in keys if isinstance(key, _SCALAR) and _of_alias(key, alias)]
+        # For the rows that an outer join makes up Spark computes nothing.
+        computable = null_of_nulls if alias in made_up(block) else _any_value
+        wanted = [key for key in keys if isinstance(key, _SCALAR) and _of_alias(key, alias) and computable(key)]
         below = {id(query) for query in relations(block).values()}
         grouped = aggregates(block)
         scope = {alias: {entry.name: kept(entry.type) or UNKNOWN for entry in self._known[leaf.relation].fields}}
@@ -210,7 +213,7 @@ class CoreRows:
                     continue
                 if isinstance(child, exp.Select) and node is not block:
                     continue  # a query of its own
-                hoists = isinstance(child, _SCALAR) and _of_alias(child, alias)
+                hoists = isinstance(child, _SCALAR) and _of_alias(child, alias) and computable(child)
                 if child is node.args.get("this") and isinstance(node, _AROUND_CALLS):
                     hoists = False  # a function of many rows
                 if hoists and (child in wanted or (inside and not writable(child, scope))):
@@ -243,6 +246,10 @@ class CoreRows:
 
     def _type(self, leaf: LeafRows, name: str) -> SqlType | None:
         return kept(type_of(self._values[leaf.rows][leaf.given[name]])) or UNKNOWN
+
+
+def _any_value(_: exp.Expr) -> bool:
+    return True
 
 
 def _replaced(scan: Scan | Core) -> TypeGuard[Scan]:

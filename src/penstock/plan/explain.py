@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import NotYetError
 from penstock.plan.nodes import Aggregate, Join, Node, Project, Scan, WindowAssign, describe_event_time
 from penstock.plan.relation import Mode
+from penstock.plan.scan_columns import Reads, source_reads
 
 if TYPE_CHECKING:
+    from penstock.catalog.snapshot import Catalog
+    from penstock.plan.job_plan import JobPlan
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.script import StatementReport
 
@@ -23,27 +26,31 @@ def explain_text(report: StatementReport) -> str:
     """The plans of a statement as trees, with change mode, event time, state and warnings."""
     if report.analysis is None or not report.analysis.plans:
         return f"{report.kind}: nothing to plan"
-    return "\n\n".join(plan_text(plan) for plan in report.analysis.plans)
+    catalog = report.analysis.session.catalog
+    return "\n\n".join(plan_text(plan, catalog) for plan in report.analysis.plans)
 
 
-def plan_text(plan: LogicalPlan) -> str:
+def plan_text(plan: LogicalPlan, catalog: Catalog | None = None) -> str:
     """One plan as a tree.
 
     The first line is the output; below it stand the operators down to the sources, each with what it remembers.
+    What is fetched from sources beside the columns that the query names stands in their definitions, in `catalog`.
     """
+    job = _job(plan)
+    plan = _as_run(plan, job)
     lines: list[str] = []
     _tree(plan.root, "", "", lines)
     lines.append("")
     lines.append(f"changes     {_MODES[plan.mode]}{_key(plan)}")
     lines.append(f"runs        {'once, over bounded input' if plan.bounded else 'continuously, until it is stopped'}")
-    job = _job(plan)
-    lines += [f"engine      {job}"] if job is not None else []
+    lines += [f"engine      {_engine(job)}"] if job is not None else []
     lines += [
         f"event time  {scan.relation}.{describe_event_time(scan.event_time)}"
         for scan in plan.scans()
         if scan.event_time is not None and not scan.bounded
     ]
-    lines += [f"reads       {relation} ({', '.join(columns)})" for relation, columns in plan.reads if columns]
+    reads = _reads(plan, job, catalog)
+    lines += [f"reads       {relation} ({', '.join(columns)})" for relation, columns in reads.items() if columns]
     lines += [f"functions   in Python: {', '.join(plan.functions)}"] if plan.functions else []
     lines.append(f"columns     {_columns(plan)}")
     lines += [f"state       {state}" for state in _states(plan)]
@@ -51,8 +58,8 @@ def plan_text(plan: LogicalPlan) -> str:
     return "\n".join(lines)
 
 
-def _job(plan: LogicalPlan) -> str | None:
-    """Which engine does what in the job of a query, or why there is no job for it yet; None where none is needed."""
+def _job(plan: LogicalPlan) -> JobPlan | NotYetError | None:
+    """The job of a query, or why there is none for it yet; None where none is needed."""
     from penstock.plan.job_plan import plan_job, sink_state
 
     if plan.root.kind == "view" or (plan.root.kind == "result" and plan.bounded):
@@ -60,9 +67,29 @@ def _job(plan: LogicalPlan) -> str | None:
     if any(scan.kind == "unknown" for scan in plan.scans()):
         return None
     try:
-        return plan_job(plan, state=sink_state(plan) if plan.root.kind in ("sink", "topic") else None).how
+        return plan_job(plan, state=sink_state(plan) if plan.root.kind in ("sink", "topic") else None)
     except NotYetError as error:
-        return f"not run yet: {error.message}"
+        return error
+
+
+def _as_run(plan: LogicalPlan, job: JobPlan | NotYetError | None) -> LogicalPlan:
+    """The plan with the operators that its job has in the place of a join."""
+    from penstock.plan.best_nodes import without_join
+
+    best = job.merge.best if job is not None and not isinstance(job, NotYetError) and job.merge is not None else None
+    return plan if best is None else without_join(plan)
+
+
+def _engine(job: JobPlan | NotYetError | None) -> str | None:
+    """Which engine does what in a job."""
+    return f"not run yet: {job.message}" if isinstance(job, NotYetError) else None if job is None else job.how
+
+
+def _reads(plan: LogicalPlan, job: JobPlan | NotYetError | None, catalog: Catalog | None) -> Reads:
+    """The columns that are fetched of each relation; of a job that cannot run, those that the query names."""
+    if catalog is None or isinstance(job, NotYetError):
+        return dict(plan.reads)
+    return source_reads(plan, job, catalog)
 
 
 def _key(plan: LogicalPlan) -> str:
@@ -110,17 +137,20 @@ def _flags(node: Node) -> str:
 
 def explain_json(report: StatementReport) -> dict[str, Any]:
     """The plans of a statement for tools: operators with `is_stateful`, `is_broadcast` and `requires_shuffle`."""
-    plans = report.analysis.plans if report.analysis is not None else ()
+    found = report.analysis
+    plans = [] if found is None else [plan_json(plan, found.session.catalog) for plan in found.plans]
     return {
         "kind": report.kind,
         "mode": report.mode,
-        "plans": [plan_json(plan) for plan in plans],
+        "plans": plans,
         "notices": list(report.notices),
     }
 
 
-def plan_json(plan: LogicalPlan) -> dict[str, Any]:
+def plan_json(plan: LogicalPlan, catalog: Catalog | None = None) -> dict[str, Any]:
     """One plan as plain values."""
+    job = _job(plan)
+    plan = _as_run(plan, job)
     numbers = {id(node): number for number, node in enumerate(plan.nodes())}
     operators = [_operator(node, numbers) for node in plan.nodes()]
     nodes = list(plan.nodes())
@@ -129,10 +159,10 @@ def plan_json(plan: LogicalPlan) -> dict[str, Any]:
         "mode": plan.mode.value,
         "key": list(plan.root.key) if plan.root.key is not None else None,
         "bounded": plan.bounded,
-        "job": _job(plan),
+        "job": _engine(job),
         "emit": plan.emit.value.lower() if plan.emit is not None else None,
         "columns": [_field(field) for field in plan.columns],
-        "reads": {relation: list(columns) for relation, columns in plan.reads},
+        "reads": {relation: list(columns) for relation, columns in _reads(plan, job, catalog).items()},
         "functions": list(plan.functions),
         "operators": operators,
         "summary": {

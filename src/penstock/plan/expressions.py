@@ -15,11 +15,15 @@ from sqlglot import exp
 from penstock.catalog.functions import (
     aggregate_calls,
     date_part,
+    find_function,
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.calls import bind_call, bind_over
+from penstock.plan.check_types import check_condition, check_types, text_as_number
 from penstock.plan.infer import infer
+from penstock.plan.quantified import bind_quantified, is_quantified
 from penstock.plan.scope import Resolved, Scope
+from penstock.plan.spark_blocks import outputs
 from penstock.plan.trees import (
     aggregate_text,
     call,
@@ -87,9 +91,15 @@ class ExpressionBinder:
     def bind(self, node: exp.Expr) -> exp.Expr:
         """The bound tree of an expression."""
         bound = self._bind(node)
+        check_types(bound, node)
+        read = text_as_number(bound)
+        if read is not None and self.warn is not None:
+            self.warn(read)
         return keep_place(bound, node)
 
     def _bind(self, node: exp.Expr) -> exp.Expr:
+        if is_quantified(node):
+            return bind_quantified(self, node)
         if isinstance(node, exp.Query) or (isinstance(node, exp.Exists | exp.In) and _holds_query(node)):
             return self._subquery(node)
         for kinds, bind in _BINDERS:
@@ -101,6 +111,14 @@ class ExpressionBinder:
             hint="see docs/sql/statements.md for the expressions that can be used",
             span=span_of(node),
         )
+
+    def aggregates(self, node: exp.Anonymous) -> bool:
+        """Whether a call, not bound so far, is that of an aggregate."""
+        user = self.user_function(node.name)
+        if user is not None:
+            return user.aggregate
+        info = find_function(node.name)
+        return info is not None and info.kind == "aggregate"
 
     def bind_parts(self, node: exp.Expr) -> exp.Expr:
         arguments: dict[str, object] = {}
@@ -187,6 +205,7 @@ class ExpressionBinder:
         self.aggregate_depth += 1
         condition = self.bind(node.expression.this)
         self.aggregate_depth -= 1
+        check_condition(condition, "FILTER (WHERE …)")
         calls = [bound] if isinstance(bound, exp.WithinGroup) else aggregate_calls(bound) or [bound]
         for inner in calls:
             filtered = exp.Filter(this=unmark_aggregates(inner.copy()), expression=exp.Where(this=condition.copy()))
@@ -198,13 +217,10 @@ class ExpressionBinder:
 
     def bind_element(self, node: exp.Bracket) -> exp.Expr:
         """`a[1]` is the first element, as in standard SQL, `m['k']` the value of a key; what is not there is NULL."""
-        if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
-            raise NotYetError(
-                "CLAUSE_NOT_YET",
-                "slices of arrays are not there yet",
-                hint="use slice(array, start, length)",
-                span=span_of(node),
-            )
+        if len(node.expressions) != 1:
+            raise ResolutionError("INVALID_ARGUMENT", "[ ] takes one place or key", span=span_of(node))
+        if isinstance(node.expressions[0], exp.Slice):
+            return self._slice(node, node.expressions[0])
         container, key = self.bind(node.this), self.bind(node.expressions[0])
         kind = type_of(container)
         if kind is not None and kind.name not in ("ARRAY", "MAP"):
@@ -219,6 +235,24 @@ class ExpressionBinder:
                 place = exp.Sub(this=exp.Paren(this=key), expression=number(1))
             return typed(call("get", container, place), element)
         return typed(call("try_element_at", container, key), element)
+
+    def _slice(self, node: exp.Bracket, places: exp.Slice) -> exp.Expr:
+        """`a[2:3]`: the elements from one place to another, both included, as in PostgreSQL."""
+        ends = [places.this, places.expression]
+        first, last = (None if end is None else whole_number(end) for end in ends)
+        if any(end is not None and place is None for end, place in zip(ends, (first, last), strict=True)):
+            raise NotYetError(
+                "CLAUSE_NOT_YET",
+                "slices of arrays with computed places are not there yet",
+                hint="use slice(array, start, length)",
+                span=span_of(node),
+            )
+        array = self.bind(node.this)
+        begin = max(first or 1, 1)
+        # of NULL the size is -1
+        whole = call("greatest", call("size", array.copy()), number(0))
+        length = whole if last is None else number(max(last - begin + 1, 0))
+        return typed(call("slice", array, number(begin), length), type_of(array))
 
     def bind_similar(self, node: exp.SimilarTo) -> exp.Expr:
         """`x SIMILAR TO 'a%|b_'`: a regular expression over the whole text, with % and _ as in LIKE."""
@@ -262,6 +296,14 @@ class ExpressionBinder:
         if isinstance(node, exp.In):
             needle = self.bind(node.this)
             query = self.subquery(node.args["query"], self.scope)
+            found = len(outputs(query.this))
+            if found != 1:
+                raise ResolutionError(
+                    "INVALID_ARGUMENT",
+                    f"one value is looked for among the {found} columns of a subquery",
+                    hint="select one column, or write (a, b) IN (SELECT x, y …)",
+                    span=span_of(node),
+                )
             return exp.In(this=needle, query=query)
         if isinstance(node, exp.Exists):
             return exp.Exists(this=self.subquery(node.this, self.scope))

@@ -18,10 +18,12 @@ from penstock.plan.finish_orders import NotFinishableError, settle_orders
 from penstock.plan.finish_plan import SIDE, FinishPlan
 from penstock.plan.finish_stages import Stages
 from penstock.plan.finish_versions import one_version_a_moment
+from penstock.plan.from_clause import NAMELESS
 from penstock.plan.nodes import Core, Filter, Finish, Output, Project, Scan
 from penstock.plan.prune import prune
 from penstock.plan.relation import HIDDEN_PREFIX, Mode, State
 from penstock.plan.spark_blocks import outputs, scans
+from penstock.plan.spark_text import spark_sql
 from penstock.plan.store_terms import DiffersError, kept
 from penstock.plan.trees import (
     aliased,
@@ -129,10 +131,18 @@ def finished(plan: LogicalPlan) -> Finished:
         stages = Stages(tree, rows).made
         types = _types(stages[-1].columns[: len(names)], plan)
     except DiffersError as error:
-        raise NotFinishableError("it computes something that only Spark knows") from error
+        raise NotFinishableError(_unknown(error.node)) from error
     static = frozenset(relation for core in plan.cores for relation in core.static)
     made = FinishPlan(_named(read, plan), tuple(stages))
     return Finished(_core(rows, made, plan.cores), made, types, static)
+
+
+def _unknown(node: exp.Expr | None) -> str:
+    """In words, what the store does not know."""
+    if node is None or isinstance(node, exp.Column | exp.Query):
+        return "it computes something that only Spark knows"
+    text = spark_sql(node, pretty=False).replace("`", "").replace(f"{NAMELESS}.", "")
+    return f"only Spark knows {text}"
 
 
 def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
+from penstock.plan.append_cores import append_core
 from penstock.plan.assign_windows import assign_window
+from penstock.plan.check_types import check_condition
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.join_times import note_join
 from penstock.plan.join_versions import is_asof, refuse_method, version_condition
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.plan.expressions import ExpressionBinder
 
 
-_NAMELESS = "__subquery"
+NAMELESS = "__subquery"
 
 
 @dataclass(slots=True)
@@ -114,11 +117,11 @@ def _alias(item: exp.Expr) -> str:
         return str(item.name)
     if isinstance(item, WindowTable):
         return _alias(item.this)
-    return _NAMELESS
+    return NAMELESS
 
 
 def _enter(bound: Bound, scope: Scope, leaf: Leaf, relation: Relation, item: exp.Expr) -> None:
-    if leaf.alias == _NAMELESS and any(other.alias == leaf.alias for other in scope.leaves):
+    if leaf.alias == NAMELESS and any(other.alias == leaf.alias for other in scope.leaves):
         raise ResolutionError(
             "DUPLICATE_ALIAS",
             "two subqueries of one FROM clause have no name",
@@ -161,8 +164,20 @@ def _refuse_table_clauses(table: exp.Table) -> None:
 
 def _window_table(context: PlanContext, item: WindowTable, scope: Scope) -> Relation:
     inner = item.this
+    core = _windowed_core(context, item) if context.kept else None
+    if core is not None:
+        return core
     relation, leaf, _ = _item(context, inner, Scope(outer=scope.outer))
     return assign_window(context, relation, leaf, item)
+
+
+def _windowed_core(context: PlanContext, item: WindowTable) -> Relation | None:
+    """Where rows are kept, Spark puts them into their windows: they are those of a subquery that it runs by itself."""
+    context.depth += 1
+    every = exp.Select(expressions=[exp.Star()], from_=exp.From(this=item.copy()))
+    core = append_core(context, every, lambda trial, tree: trial.bind_query(trial, tree, None, None))
+    context.depth -= 1
+    return core
 
 
 # joins
@@ -346,6 +361,7 @@ def _condition(
     if on is not None:
         binder.aggregates_allowed = False
         condition = binder.bind(on)
+        check_condition(condition, "ON")
         binder.aggregates_allowed = True
         return condition, {}
     names = [name.name if hasattr(name, "name") else str(name) for name in join.args.get("using") or []]
@@ -355,12 +371,16 @@ def _condition(
             for entry in right.fields
             if not entry.hidden and any(leaf.matching(entry.name, quoted=False) for leaf in left)
         ]
-    return _using(names, left, right, join)
+    return _using(names, left, right, join, binder.scope.merged)
 
 
 def _using(
-    names: list[str], left: list[Leaf], right: Leaf, join: exp.Join
+    names: list[str], left: list[Leaf], right: Leaf, join: exp.Join, before: Mapping[str, exp.Expr]
 ) -> tuple[exp.Expr | None, dict[str, exp.Expr]]:
+    """The equalities of USING, and what its columns are from here on.
+
+    `before` are those of the joins in front, where an outer join may have the value of another relation than the first.
+    """
     condition: exp.Expr | None = None
     merged: dict[str, exp.Expr] = {}
     for name in names:
@@ -371,7 +391,8 @@ def _using(
                 "UNKNOWN_COLUMN", f'column "{name}" of USING is not in both relations', span=span_of(join.this)
             )
         owner, entry = owners[0]
-        first = field_tree(entry, owner.alias, owner.window)
+        earlier = before.get(name.casefold())
+        first = field_tree(entry, owner.alias, owner.window) if earlier is None else earlier.copy()
         second = field_tree(others[0], right.alias, right.window)
         equal = exp.EQ(this=first, expression=second)
         condition = equal if condition is None else exp.And(this=condition, expression=equal)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
+from penstock.plan.context import UnmergedSessionError
 from penstock.plan.event_times import is_clock, window_time
 from penstock.plan.nodes import Aggregate, Node, Scan, all_nodes
 from penstock.plan.relation import WINDOW_COLUMN, Mode, State
 from penstock.plan.rules.group_by_references import alias_of
+from penstock.plan.session_rows import one_session
 from penstock.plan.trees import aggregate_text, column, nondeterministic_call, nondeterministic_name, own_nodes
 from penstock.plan.window_calls import WindowBinding
 from penstock.plan.windows import spark_window, window_spec
@@ -92,6 +94,8 @@ class Grouping:
 
     def _emit(self, context: PlanContext, written: exp.Select) -> Emit:
         asked = context.emit if context.depth == context.emit_depth else None
+        if context.emit is Emit.CHANGES and context.depth > context.emit_depth:
+            asked = Emit.CHANGES  # an answer that shows open windows is made of open windows
         if self.window is None:
             if asked is Emit.FINAL:
                 raise UnsupportedError(
@@ -137,9 +141,10 @@ def plan_grouping(
     group = written.args.get("group")
     if not isinstance(group, exp.Group):
         return None
-    if group.args.get("all") or group.args.get("totals"):
-        raise NotYetError("CLAUSE_NOT_YET", "GROUP BY ALL is not there yet", hint="name the keys", span=span_of(group))
-    keys = [_meant(written, key, scope) for key in group.expressions if not isinstance(key, _SETS)]
+    listed = _all_keys(written, binder) if group.args.get("all") else group.expressions
+    if not listed:
+        return None  # GROUP BY ALL over aggregates alone
+    keys = [_meant(written, key, scope) for key in listed if not isinstance(key, _SETS)]
     sets = [key for key in group.expressions if isinstance(key, _SETS)]
     nested = [inner for entry in sets for inner in _leaves(entry)]
     grouping = Grouping()
@@ -161,6 +166,26 @@ def plan_grouping(
         _check_session_keys(grouping, group)
     _check_cumulate_end(grouping, group, scope)
     return grouping
+
+
+def _all_keys(written: exp.Select, binder: ExpressionBinder) -> list[exp.Expr]:
+    """The keys of GROUP BY ALL: what the SELECT list shows without an aggregate in it, and more than a constant."""
+    keys: list[exp.Expr] = []
+    for item in written.expressions:
+        value = item.unalias()
+        if isinstance(value, exp.Star) or (isinstance(value, exp.Column) and isinstance(value.this, exp.Star)):
+            raise ResolutionError(
+                "INVALID_ARGUMENT",
+                "GROUP BY ALL groups by what the SELECT list names, and * names nothing",
+                hint="write the columns out",
+                span=span_of(item),
+            )
+        calls = [node for node in value.find_all(exp.Anonymous) if not isinstance(node.parent, exp.Window)]
+        if any(binder.aggregates(call) for call in calls) or value.find(exp.Window) is not None:
+            continue
+        if value.find(exp.Column, exp.Anonymous, WindowCall, WindowPart) is not None:
+            keys.append(value)
+    return keys
 
 
 def _check_cumulate_end(grouping: Grouping, group: exp.Group, scope: Scope) -> None:
@@ -187,7 +212,7 @@ def _check_session_keys(grouping: Grouping, group: exp.Group) -> None:
     others = [key for key in grouping.keys if not isinstance(key, exp.Column)]
     if keys != set(window.spec.keys) or others:
         listed = ", ".join(window.spec.keys) or "no key"
-        raise NotYetError(
+        raise UnmergedSessionError(
             "CLAUSE_NOT_YET",
             f"a session window partitioned by {listed} and grouped by other keys is not there yet",
             hint="group by window_start, window_end and exactly the keys of PARTITION BY",
@@ -195,9 +220,9 @@ def _check_session_keys(grouping: Grouping, group: exp.Group) -> None:
         )
 
 
-def unmerged_session(span: Span | None) -> NotYetError:
+def unmerged_session(span: Span | None) -> UnmergedSessionError:
     """The error for rows of a session window that are not grouped by it."""
-    return NotYetError(
+    return UnmergedSessionError(
         "CLAUSE_NOT_YET",
         "a session window without a GROUP BY over it is not there yet",
         hint="group by window_start, window_end and the keys of PARTITION BY: only then are sessions known",
@@ -259,7 +284,17 @@ def _window(context: PlanContext, keys: list[exp.Expr], bound: Bound, scope: Sco
                 hint="group by one window and join or union the results",
                 span=span_of(key),
             )
-    return first
+    return first if _closes(first, keys, bound, scope) else None
+
+
+def _closes(window: WindowBinding, keys: list[exp.Expr], bound: Bound, scope: Scope) -> bool:
+    """Whether groups are those of one window. Of sessions that have closed below, one bound alone does not tell the end
+    of a group: it is a column like any other."""
+    if window.spec.kind != "SESSION" or window.written is not None or bound.unmerged:
+        return True
+    found = [entry.field for key in keys if isinstance(key, exp.Column) and (entry := scope.find(key)) is not None]
+    parts = {"window" if entry.window else entry.part or "" for entry in found} - {""}
+    return one_session(bound.node, window.spec, parts, {entry.name for entry in found if entry.part is None})
 
 
 def _of_relation(key: exp.Column, bound: Bound, scope: Scope) -> WindowBinding | None:
@@ -335,6 +370,13 @@ def _check(keys: list[exp.Expr], node: exp.Expr) -> None:
         return
     if isinstance(node, exp.Filter | exp.WithinGroup) and aggregate_text(node.this) is not None:
         return
+    if isinstance(node, exp.Column) and node.name == WINDOW_COLUMN:
+        raise ResolutionError(
+            "NOT_GROUPED",
+            "a bound of the window is selected, and the GROUP BY does not have the window",
+            hint="add it: GROUP BY window_start, window_end, …",
+            span=span_of(node),
+        )
     if isinstance(node, exp.Column):
         raise ResolutionError(
             "NOT_GROUPED",

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from sqlglot import exp
 
 from penstock.errors import NotYetError
 from penstock.frozen import frozen
+from penstock.plan.best_rows import BestRows, best_rows
 from penstock.plan.changing import changing_aggregate, changing_of
 from penstock.plan.closing import distinct_key, spread_us, waits
 from penstock.plan.distinct_steps import DistinctStep, distinct_steps
@@ -29,7 +30,7 @@ from penstock.plan.late_plan import late_text
 from penstock.plan.lookups import LookupTexts, with_lookups
 from penstock.plan.merging import BATCH_VIEW, NotMergeableError, merged
 from penstock.plan.nodes import Aggregate
-from penstock.plan.panes import Panes, panes_of
+from penstock.plan.panes import Panes, best_panes, panes_of
 from penstock.plan.processing import over_processing_time, processing_of
 from penstock.plan.refused import refuse, refuse_subqueries
 from penstock.plan.relation import WINDOW_COLUMN, Mode
@@ -44,12 +45,15 @@ from penstock.plan.spark_blocks import (
     window_key,
 )
 from penstock.plan.spark_text import spark_sql
-from penstock.plan.trees import aliased, call, dot, number
+from penstock.plan.trees import call, dot, number
 from penstock.plan.ttl import job_with_ttl
+from penstock.plan.update_mode import check_update, key_columns, update_tree
 from penstock.plan.view_rows import parents_of, sink_words
 from penstock.plan.windows import duration_words
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.plan.finish_plan import FinishPlan
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.merge_plan import MergePlan, Reduction
@@ -60,7 +64,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BATCH_VIEW",
-    "KEEP_COLUMN",
     "DimensionPlan",
     "JobKind",
     "JobPlan",
@@ -71,7 +74,6 @@ __all__ = [
 ]
 
 JobKind = Literal["append", "merge", "panes", "windows", "update", "finish"]
-KEEP_COLUMN: Final = "__keep"  # update: whether the row belongs to the view
 
 
 @frozen
@@ -166,13 +168,25 @@ def _plan_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     if plan.bounded:
         _keep_distinct(tree)
     _session_keys(tree)
-    found = job_scans(plan, tree)
-    made = _planned(plan, found, state)
+    best = best_rows(tree) if state != "spark" and plan.root.kind == "materialized view" else None
+    why = ""
+    if best is not None:
+        try:
+            return _with_lookups(job_scans(plan, best.tree.copy()), lambda found: _best_job(plan, found, best))
+        except NotMergeableError as error:
+            why = f"; the rows with {best.words} are found by a join: {error}"
+    made = _with_lookups(job_scans(plan, tree), lambda found: _planned(plan, found, state))
+    return replace(made, how=made.how + why)
+
+
+def _with_lookups(found: JobScans, make: Callable[[JobScans], JobPlan]) -> JobPlan:
+    """The job over these scans, with the text that asks for the rows of dimensions by calls, where there is one."""
+    made = make(found)
     looked_up = with_lookups(found)
     if looked_up is None:
         return made
     other, lookups = looked_up
-    texts = _planned(plan, replace(found, tree=other), state)
+    texts = make(replace(found, tree=other))
     if texts.kind != made.kind:
         return made
     return replace(made, lookup=LookupTexts(texts.core, texts.steps, texts.late, lookups))
@@ -258,7 +272,7 @@ def _processing_job(plan: LogicalPlan, node: Aggregate, state: str | None) -> Jo
         reductions=made.parts.reductions,
         merge=made.parts.plan,
         how="Spark aggregates each batch, whose rows have the time at which it was planned; the view store keeps the "
-        "windows of that time and closes them by the clock",
+        f"windows of that time{made.parts.plan.how_values} and closes them by the clock",
     )
     facts = {"aggregates": [{"keys": [str(node.window), *node.group_by], "aggregates": [batch], "rows": [job.core]}]}
     kept = StateDescription(json.dumps(json.loads(job.state) | facts | {"kept by": "the view store"}, sort_keys=True))
@@ -310,6 +324,29 @@ def _panes_job(plan: LogicalPlan, found: JobScans, panes: Panes) -> JobPlan:
     return replace(made, panes=panes.plan, kept=())
 
 
+def _best_job(plan: LogicalPlan, found: JobScans, best: BestRows) -> JobPlan:
+    """Windows that show the rows with their largest value, which the view store finds when they close."""
+    panes = best_panes(plan, found, best)
+    batch = spark_sql(panes.parts.batch)
+    length = duration_words(panes.plan.pane_us)
+    kept = "keeps of each batch the rows with" if best.rows else "aggregates each batch by pane of"
+    made = _made(
+        plan,
+        found,
+        "panes",
+        panes.parts.core,
+        batch=batch,
+        reductions=panes.parts.reductions,
+        merge=panes.parts.plan,
+        how=f"Spark {kept} {f'{best.words} of every {length}' if best.rows else length}, the view store closes windows "
+        f"and shows of each the rows with {best.words}: both sides of the join are the same rows, which are read once",
+    )
+    if best.rows:  # what is kept depends on what is compared
+        state = StateDescription(json.dumps({**json.loads(made.state), "answers": [batch]}, sort_keys=True))
+        made = replace(made, state=state.text, fingerprint=state.fingerprint)
+    return replace(made, panes=panes.plan, kept=())
+
+
 def _changing_job(plan: LogicalPlan, found: JobScans, node: Aggregate, state: str | None) -> JobPlan:
     """Windows that show each change: kept by the view store, or by Spark in its update mode."""
     why = _asked_for(plan)
@@ -329,7 +366,8 @@ def _changing_job(plan: LogicalPlan, found: JobScans, node: Aggregate, state: st
                 batch=spark_sql(parts.batch),
                 reductions=parts.reductions,
                 merge=parts.plan,
-                how=f"Spark aggregates each batch, the view store merges by {', '.join(node.group_by)}, and forgets "
+                how=f"Spark aggregates each batch, the view store merges by {', '.join(node.group_by)}"
+                f"{parts.plan.how_values}, and forgets "
                 "what it merges from when the watermark has passed the end of a window",
             )
             return replace(made, windows=windows.plan, kept=kept_state(parts.core, running=False))
@@ -337,7 +375,9 @@ def _changing_job(plan: LogicalPlan, found: JobScans, node: Aggregate, state: st
         raise NotYetError(
             "QUERY_NOT_YET",
             f"sessions with EMIT CHANGES that Spark keeps are not there yet: {why}",
-            hint="keep them as a materialized view, with aggregates that merge: COUNT, SUM, MIN, MAX, AVG",
+            hint="leave EMIT CHANGES out; or keep them as a materialized view, grouped by the keys of PARTITION BY, "
+            "with COUNT, SUM, MIN, MAX, AVG, COUNT(DISTINCT), percentiles or STDDEV, and filter before: "
+            "SESSION(TABLE (SELECT … WHERE …), …)",
         )
     return _update_job(plan, found, why)
 
@@ -442,7 +482,7 @@ def _running_job(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPl
                 found,
                 "merge",
                 parts.core,
-                key=_key(block),
+                key=key_columns(block),
                 batch=spark_sql(parts.batch),
                 reductions=parts.reductions,
                 merge=parts.plan,
@@ -464,63 +504,12 @@ def _running(found: JobScans) -> Running:
 
 def _update_job(plan: LogicalPlan, found: JobScans, why: str) -> JobPlan:
     block = _running(found)
-    _check_update(found.tree, block.block)
+    check_update(found.tree, block.block)
     return _made(
         plan,
         found,
         "update",
-        _update(block),
-        key=_key(block),
+        update_tree(block),
+        key=key_columns(block),
         how=f"Spark keeps the state (update mode): {why}",
     )
-
-
-def _check_update(tree: exp.Expr, own: exp.Select) -> None:
-    """Spark's update mode takes no rows of what emits them later: windows that close below, outer joins."""
-    for block in selects(tree):
-        outer = any(time.kind in ("left", "right", "full", "anti") for _, time in stream_joins(block))
-        closed = block is not own and window_key(block) is not None
-        if outer or closed or distinct_key(block) is not None:
-            raise NotYetError(
-                "QUERY_NOT_YET",
-                "a running aggregate that Spark keeps over windows, outer joins or DISTINCT is not there yet",
-                hint="use aggregates that the view store merges (COUNT, SUM, MIN, MAX, AVG) without state = 'spark'",
-            )
-
-
-def _key(block: Running) -> tuple[str, ...]:
-    """The columns that tell the rows of a running aggregate apart: its keys, under a hidden name if nobody sees one."""
-    return tuple(_shown(block, key) or f"__k{place}" for place, key in enumerate(_key_trees(block)))
-
-
-def _key_trees(block: Running) -> list[exp.Expr]:
-    """The keys; of a window, its end, and of grouping sets also which of them it is."""
-    window, group = window_key(block.block), block.block.args.get("group")
-    sets = any(
-        isinstance(entry, exp.GroupingSets | exp.Cube | exp.Rollup) for entry in (group.expressions if group else ())
-    )
-    found = [dot(key.copy(), "end") if key == window else key for key in block.keys]
-    return [*found, call("grouping_id")] if sets else found
-
-
-def _shown(block: Running, key: exp.Expr) -> str | None:
-    return next((name for name, item in block.items if item == key), None)
-
-
-def _update(block: Running) -> exp.Select:
-    """The aggregate in Spark's update mode: every row with its key, and whether HAVING holds for it."""
-    items: list[exp.Expr] = [aliased(item.copy(), name) for name, item in block.items]
-    for place, key in enumerate(_key_trees(block)):
-        if _shown(block, key) is None:
-            items.append(aliased(key.copy(), f"__k{place}"))
-    keep = block.keep.copy() if block.keep is not None else None
-    if not block.keys:
-        # Spark gives a row for no input at all
-        some = exp.GT(this=call("count", exp.Star()), expression=number(0))
-        keep = some if keep is None else exp.And(this=some, expression=exp.Paren(this=keep))
-    if keep is not None:
-        items.append(aliased(keep, KEEP_COLUMN))
-    tree = block.block.copy()
-    tree.set("having", None)
-    tree.set("expressions", items)
-    return tree

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.frozen import frozen
+from penstock.plan.kept_values import KeptValues, kept_values
 from penstock.plan.merge_plan import (
     FINISH,
     PARTIAL,
+    Best,
     MergeColumn,
     MergeHow,
     MergeKey,
@@ -26,15 +28,26 @@ from penstock.plan.pane_plan import PANE
 from penstock.plan.store_calls import MEAN
 from penstock.plan.store_terms import Term, quoted
 from penstock.plan.store_text import store_expression
-from penstock.plan.trees import aggregate_text, aliased, call, column, in_parts, number, select, type_of, typed
-from penstock.types import BIGINT, DOUBLE, STRING
+from penstock.plan.trees import (
+    aggregate_text,
+    aliased,
+    call,
+    column,
+    in_parts,
+    number,
+    select,
+    subquery,
+    type_of,
+    typed,
+)
+from penstock.types import BIGINT, DOUBLE, STRING, SqlType
 
 if TYPE_CHECKING:
     from penstock.plan.relation import Field
     from penstock.plan.running import Running
-    from penstock.types import SqlType
 
 BATCH_VIEW: Final = "__batch"  # the temporary view of one batch of the core
+_PLACE: Final = "__place"
 _ORDERED: Final = frozenset(
     {"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP",
      "BINARY", "UTINYINT", "USMALLINT", "UINT", "UBIGINT"}
@@ -42,6 +55,10 @@ _ORDERED: Final = frozenset(
 _LOGICAL: Final[dict[str, MergeHow]] = {
     "bool_and": "min", "every": "min", "bool_or": "max", "any": "max", "some": "max",
 }  # fmt: skip
+
+
+# What Spark calls it, where that is not the name of how it is merged.
+_REDUCED: Final = {"list": "collect_list", "set": "collect_set"}
 
 
 class NotMergeableError(Exception):
@@ -53,12 +70,25 @@ class Pane:
     """What a batch is reduced by in the place of a window: the pane of a row, or what else `key` says. `bounds` are the
     trees that read the window above the aggregate, and the names under which the store has what they mean. Without a
     tree all rows of a batch are in one, and Spark does not know it. `functions`: the store merges aggregates of the
-    user's there too."""
+    user's there too. `values`: aggregates that do not merge are made of their values, which the store keeps."""
 
     tree: exp.Expr | None
     bounds: tuple[tuple[str, exp.Expr], ...]
     key: MergeKey = MergeKey(PANE, BIGINT)
     functions: bool = False
+    values: bool = False
+
+
+@frozen
+class Compared:
+    """Of the groups of a window those with the largest value of `tree`, or the smallest, among those that are the same
+    in `by`; `keep` says which of them are shown. `rows`: the keys are those of rows, which are not grouped."""
+
+    tree: exp.Expr
+    by: tuple[exp.Expr, ...]
+    keep: exp.Expr | None
+    largest: bool
+    rows: bool
 
 
 @frozen
@@ -75,8 +105,11 @@ class Merged:
     shown: tuple[tuple[str, str], ...]
 
 
-def merged(running: Running, fields: tuple[Field, ...], pane: Pane | None = None) -> Merged:
-    """A running aggregate as something to merge, or NotMergeableError; with a pane, the aggregate of a window."""
+def merged(
+    running: Running, fields: tuple[Field, ...], pane: Pane | None = None, compared: Compared | None = None
+) -> Merged:
+    """A running aggregate as something to merge, or NotMergeableError; with a pane, the aggregate of a window, whose
+    groups may be compared with each other."""
     maker = _Maker(pane)
     for key in running.keys:
         maker.add_key(key)
@@ -84,7 +117,8 @@ def merged(running: Running, fields: tuple[Field, ...], pane: Pane | None = None
     keep = maker.expression(running.keep, "HAVING").sql if running.keep is not None else None
     if not maker.keys and not maker.partials:
         raise NotMergeableError("there is nothing to merge")
-    return maker.finish(running, MergePlan(tuple(maker.keys), tuple(maker.partials), columns, keep))
+    best = maker.best(compared) if compared is not None else None
+    return maker.finish(running, MergePlan(tuple(maker.keys), tuple(maker.partials), columns, keep, best=best))
 
 
 class _Maker:
@@ -120,6 +154,18 @@ class _Maker:
             raise NotMergeableError(f"{name} is computed in a way that only Spark knows")
         return term
 
+    def best(self, compared: Compared) -> Best:
+        """The comparison of the groups of a window, for the store."""
+        value = self.expression(compared.tree, "a value that is compared")
+        found = type_of(self._replaced(compared.tree)) or value.type
+        if found is None or found.name not in _ORDERED:
+            raise NotMergeableError("the type of the value that is compared is not known, or has no order")
+        if compared.rows and found.numeric:
+            self._shown["max" if compared.largest else "min"] = _key(value.sql).name
+        keep = self.expression(compared.keep, "a condition").sql if compared.keep is not None else None
+        by = tuple(self.expression(key, "a key").sql for key in compared.by)
+        return Best(value.sql, compared.largest, by, keep, compared.rows)
+
     def _replaced(self, tree: exp.Expr) -> exp.Expr:
         """The tree over keys and partials."""
         for name, bound in self._pane.bounds if self._pane is not None else ():
@@ -130,6 +176,8 @@ class _Maker:
                 return typed(column(f"__k{place}"), type_of(key))
         if aggregate_text(tree) is not None:
             return self._aggregate(tree)
+        if isinstance(tree, exp.Cast) and (values := self._values(tree)) is not None:
+            return self._of_values(tree, values)  # COUNT(DISTINCT …) FILTER (…), whose filter stands inside
         if isinstance(tree, exp.Column | exp.Subquery):
             raise NotMergeableError("a subquery above the aggregate needs Spark")
         made = tree.copy()
@@ -143,6 +191,8 @@ class _Maker:
     def _aggregate(self, tree: exp.Expr) -> exp.Expr:
         if in_parts(tree):
             return self._of_user(tree)
+        if (values := self._values(tree)) is not None:
+            return self._of_values(tree, values)
         inner, condition = tree, None
         if isinstance(tree, exp.Filter):
             inner, condition = tree.this, tree.expression.this
@@ -174,6 +224,20 @@ class _Maker:
             return self._partial(_LOGICAL[name], _filtered(argument, condition), found)
         raise NotMergeableError(f"{shown} does not merge")
 
+    def _values(self, tree: exp.Expr) -> KeptValues | None:
+        return kept_values(tree) if self._pane is not None and self._pane.values else None
+
+    def _of_values(self, tree: exp.Expr, values: KeptValues) -> exp.Expr:
+        found = type_of(values.argument)
+        if found is None or found.name not in _ORDERED:
+            raise NotMergeableError(f"{aggregate_text(tree)} does not merge, and the type of its values is not known")
+        kind = SqlType("ARRAY", elements=(found,))
+        partial = self._partial(values.how, _filtered(values.argument, values.condition), kind)
+        if values.made is None:
+            return partial
+        made = call(values.made, partial, *(each.copy() for each in values.more))
+        return typed(made, type_of(tree))
+
     def _of_user(self, tree: exp.Expr) -> exp.Expr:
         """An aggregate of the user's in parts: over the collected rows of a batch, and of the batches before."""
         if self._pane is not None and not self._pane.functions:
@@ -191,7 +255,7 @@ class _Maker:
             self._arguments.append(argument)
         name = f"__a{self._arguments.index(argument)}"
         made = (
-            call(how, column(name))
+            call(_REDUCED.get(how, how), column(name))
             if function is None
             else call(PARTIAL + function, call("collect_list", column(name)))
         )
@@ -220,7 +284,9 @@ class _Maker:
         keys: list[exp.Expr] = [column(key.name) for key in known]
         shown = keys + [aliased(made, part.name) for made, part in zip(self._calls, plan.partials, strict=True)]
         source = exp.Table(this=column(BATCH_VIEW).this)
-        if keys:
+        if plan.best is not None and plan.best.rows:
+            batch = _best_of_batch(keys, plan.best)
+        elif keys:
             batch = select(shown, source, group=exp.Group(expressions=[key.copy() for key in keys]))
         else:
             # without rows there is no group, as there is none for each key
@@ -228,6 +294,24 @@ class _Maker:
             batch = select(shown, source, having=exp.Having(this=some))
         found = {**self._averaged, **self._shown}
         return Merged(core, batch, tuple(self._reductions), plan, tuple(sorted(found.items())))
+
+
+def _best_of_batch(keys: list[exp.Expr], best: Best) -> exp.Select:
+    """The rows of a batch that can be the best of a window: those that are the best of their pane. Spark leaves most
+    others out before it moves rows around. A pane without a value keeps its rows, by which late ones are told."""
+    place = exp.Window(
+        this=call("rank"),
+        partition_by=[column(PANE), *(_key(name) for name in best.by)],
+        order=exp.Order(expressions=[exp.Ordered(this=_key(best.value), desc=best.largest, nulls_first=False)]),
+    )
+    ranked = select([exp.Star(), aliased(place, _PLACE)], exp.Table(this=column(BATCH_VIEW).this))
+    first = exp.EQ(this=column(_PLACE), expression=number(1))
+    return select(keys, subquery(ranked, _PLACE), where=exp.Where(this=first))
+
+
+def _key(text: str) -> exp.Column:
+    """The column of a batch that the text of a key names."""
+    return column(text.strip('"'))
 
 
 def _filtered(value: exp.Expr, condition: exp.Expr | None) -> exp.Expr:

@@ -112,6 +112,23 @@ class WindowAssign(Node):
 
 
 @frozen(kw_only=True)
+class SessionRows(Node):
+    """Rows with the session they belong to, when it has closed."""
+
+    window: WindowSpec
+
+    @property
+    def shuffles(self) -> bool:
+        return True
+
+    def details(self) -> dict[str, str]:
+        found = {"window": str(self.window)}
+        if self.window.keys:
+            found["partition by"] = ", ".join(self.window.keys)
+        return found
+
+
+@frozen(kw_only=True)
 class Filter(Node):
     """Keeps the rows for which a condition holds."""
 
@@ -250,26 +267,53 @@ class Deduplicate(Node):
 
 @frozen(kw_only=True)
 class TopN(Node):
-    """The first N rows of each window and key."""
+    """The rows of each window and key with their ranks: the first N, or all of them."""
 
     window: WindowSpec
+    functions: tuple[str, ...]
     partition_by: tuple[str, ...]
     order_by: tuple[str, ...]
-    limit: int
+    limit: int | None
 
     @property
     def label(self) -> str:
-        return "WindowTopN"
+        return "WindowTopN" if self.limit is not None else "WindowRank"
 
     @property
     def shuffles(self) -> bool:
         return True
 
     def details(self) -> dict[str, str]:
-        found = {"window": str(self.window), "order by": ", ".join(self.order_by), "limit": str(self.limit)}
+        found = {"window": str(self.window), "functions": ", ".join(self.functions)}
+        found["order by"] = ", ".join(self.order_by)
+        if self.limit is not None:
+            found["limit"] = str(self.limit)
         if self.partition_by:
             found["partition by"] = ", ".join(self.partition_by)
         return found
+
+
+@frozen(kw_only=True)
+class BestOfWindow(Node):
+    """The rows with the largest or smallest value of their window, written as a join with it."""
+
+    window: WindowSpec
+    value: str
+    condition: str | None
+
+    @property
+    def label(self) -> str:
+        return "WindowBest"
+
+    @property
+    def shuffles(self) -> bool:
+        return self.stateful  # groups are compared where they are kept
+
+    def details(self) -> dict[str, str]:
+        found = {"rows with": self.value}
+        if self.condition:
+            found["on"] = self.condition
+        return found | {"window": str(self.window)}
 
 
 @frozen(kw_only=True)

@@ -6,21 +6,26 @@ row that comes behind the watermark counts in those of its windows that are open
 
 What has to hold: one window, HOP with EMIT FINAL, over one stream, stored as a view; aggregates that merge; nothing
 above them but projections and conditions that the store can compute; nothing below them that reads the window itself.
+
+Windows whose rows are compared with each other when they close are kept in the same way, also those that do not
+overlap: see best_rows.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
 from penstock.frozen import frozen
+from penstock.plan.best_rows import LARGEST, BestRows, split_conditions
 from penstock.plan.closing import closes
-from penstock.plan.merging import Merged, NotMergeableError, Pane, merged
-from penstock.plan.nodes import Aggregate
+from penstock.plan.merging import Compared, Merged, NotMergeableError, Pane, merged
+from penstock.plan.nodes import Aggregate, Join
 from penstock.plan.pane_plan import END, PANE, START, TIME, WINDOW, PanePlan
 from penstock.plan.relation import WINDOW_COLUMN, WINDOW_TYPE
-from penstock.plan.running import running
+from penstock.plan.running import Running, running
 from penstock.plan.scope import window_bound
 from penstock.plan.spark_blocks import (
     aggregates,
@@ -60,10 +65,26 @@ def panes_of(plan: LogicalPlan, found: JobScans) -> Panes | None:
     spec = _hop(plan)
     if spec is None:
         return None
-    size, slide, offset = spec.size_us, spec.slide_us, spec.offset_us % spec.slide_us
-    made = PanePlan(size, slide, offset)
-    if made.windows < FEWEST_WINDOWS:
-        return None
+    made = _plan(spec)
+    return _panes(plan, found, made, None) if made.windows >= FEWEST_WINDOWS else None
+
+
+def best_panes(plan: LogicalPlan, found: JobScans, best: BestRows) -> Panes:
+    """The panes of windows of which only the best rows are shown; NotMergeableError where Spark has to join them."""
+    specs = [node.window for node in plan.nodes() if isinstance(node, Join) and node.window is not None]
+    if len(specs) != 1 or specs[0].kind not in ("TUMBLE", "HOP"):
+        raise NotMergeableError("panes are kept for TUMBLE and HOP")
+    if any(isinstance(node, Aggregate) and node.grouping_sets for node in plan.nodes()):
+        raise NotMergeableError("there are grouping sets")
+    return _panes(plan, found, _plan(specs[0]), best)
+
+
+def _plan(spec: WindowSpec) -> PanePlan:
+    slide = spec.slide_us or spec.size_us
+    return PanePlan(spec.size_us, slide, spec.offset_us % slide)
+
+
+def _panes(plan: LogicalPlan, found: JobScans, made: PanePlan, best: BestRows | None) -> Panes:
     tree = found.tree.copy()
     if len(found.scans) != 1 or not one_aggregate(tree):
         raise NotMergeableError("panes are kept for one stream and one GROUP BY")
@@ -84,10 +105,19 @@ def panes_of(plan: LogicalPlan, found: JobScans) -> Panes | None:
     keys = tuple(each for each in folded.keys if each != key and each not in bounds.values())
     known = [(name, typed(bound, TIMESTAMP)) for name, bound in bounds.items()]
     stands_for = Pane(pane, (*known, (WINDOW, typed(key.copy(), WINDOW_TYPE))))
-    parts = merged(folded.with_keys(keys), plan.columns, stands_for)
+    folded, compared = (folded, None) if best is None else _compared(folded, best)
+    parts = merged(folded.with_keys(keys), plan.columns, stands_for, compared)
     if reads_window(parts.core, PANE):
         raise NotMergeableError("the window is read before its rows are aggregated")
-    return Panes(parts, PanePlan(size, slide, offset, parts.shown))
+    return Panes(parts, replace(made, shown=parts.shown))
+
+
+def _compared(folded: Running, best: BestRows) -> tuple[Running, Compared]:
+    """The aggregate with the condition that its groups fulfil before they are compared, and the comparison."""
+    assert folded.keep is not None
+    before, marker, after = split_conditions(folded.keep)
+    value, *by = marker.expressions
+    return replace(folded, keep=before), Compared(value, tuple(by), after, marker.name == LARGEST, best.rows)
 
 
 def _hop(plan: LogicalPlan) -> WindowSpec | None:

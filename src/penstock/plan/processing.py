@@ -83,7 +83,7 @@ def _processing(plan: LogicalPlan, node: Aggregate) -> Processing:
     if isinstance(key, exp.Column):
         place[1].replace(exp.Null())
     by = _key(spec, shows_changes=shows_changes)
-    stamp = Pane(None, window_bounds(key, spec), by, functions=shows_changes and spec.kind != "SESSION")
+    stamp = Pane(None, window_bounds(key, spec), by, functions=shows_changes and spec.kind != "SESSION", values=True)
     parts = merged(folded.with_keys(keys), plan.columns, stamp)
     if reads_window(parts.core, by.name):
         raise NotMergeableError("the window is read before its rows are aggregated")
@@ -112,5 +112,6 @@ def _refused(why: str) -> NotYetError:
     return NotYetError(
         "PROCESSING_TIME_WINDOW",
         f"such windows over processing time are not there yet: {why}",
-        hint="keep TUMBLE or HOP in a materialized view, with aggregates that merge: COUNT, SUM, MIN, MAX, AVG",
+        hint="keep one GROUP BY in a materialized view, with COUNT, SUM, MIN, MAX, AVG, COUNT(DISTINCT), percentiles "
+        "or STDDEV of one column; rank its rows in a view over it",
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from penstock.plan.session_rows import prune_rows
 from penstock.plan.spark_blocks import aggregates, makes_rows, outputs, relations
 from penstock.plan.trees import aliased, number
 
@@ -45,6 +46,7 @@ def _select(select: exp.Select, needed: set[str] | None) -> None:
             item for item in select.expressions if item.alias_or_name in needed or (makes_rows(item) and not grouped)
         ]
         select.set("expressions", kept or [aliased(number(1), _NOTHING)])
+    prune_rows(select)
     read = columns_read(select)
     for alias, below in relations(select).items():
         if not isinstance(below, exp.Table):

@@ -14,16 +14,16 @@ from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.frozen import frozen
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.finishing import NotFinishableError, finished, with_finish
-from penstock.plan.grouping import unmerged_session
 from penstock.plan.infer import assignable
 from penstock.plan.inlining import checked_inlined
 from penstock.plan.logical import LogicalPlan
-from penstock.plan.nodes import Aggregate, Limit, Output, Scan, all_nodes
+from penstock.plan.nodes import Aggregate, Limit, Output, Scan, TopN, all_nodes
 from penstock.plan.query import bind_query, plan_query
 from penstock.plan.refused import refuse
 from penstock.plan.relation import Field, Mode
 from penstock.plan.scans import renamed
 from penstock.plan.scope import nearest, same_name
+from penstock.plan.store_terms import DiffersError
 from penstock.plan.trees import column, select, subquery
 from penstock.plan.view_rows import cannot_read
 from penstock.sql.spans import span_of
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 # The conditions of queries whose answer changes as rows come.
 _UPDATING: Final = ("UPDATING_", "CLAUSE_NOT_YET", "VERSIONED_JOIN")
+_ELSEWHERE: Final = "compute it from the columns of one stream, or in the query that reads the view"
 OutputKind = Literal["view", "materialized view", "sink", "topic", "result"]
 
 
@@ -59,7 +60,12 @@ def plan_output(
     try:
         plan = asked.plan(kept=False)
     except NotYetError as error:
-        if not error.condition.startswith(_UPDATING) or (other := asked.kept_plan()) is None:
+        if not error.condition.startswith(_UPDATING):
+            raise
+        reasons: list[str] = []
+        other = asked.kept_plan(reasons)
+        if other is None:
+            error.hint = "; or ".join([*(f"{reason}: {_ELSEWHERE}" for reason in reasons), *filter(None, [error.hint])])
             raise
         return other
     if kind == "view" or session.lenient or (kind != "materialized view" and plan.bounded):
@@ -101,8 +107,6 @@ class _Asked:
         if unordered:
             query = replace(query, tree=_unordered(query.tree))
         relation, context = _plan(session, query, continuous=continuous, stored=stored, kept=kept, inlined=inlined)
-        if relation.unmerged:
-            raise unmerged_session(span_of(query.tree))
         if self.names:
             relation = _renamed(relation, self.names)
         relation = _visible(relation)
@@ -139,8 +143,11 @@ class _Asked:
             cores=tuple(context.cores.values()),
         )
 
-    def kept_plan(self) -> LogicalPlan | None:
-        """The plan for the view store to answer; None where it cannot, or nobody keeps its rows."""
+    def kept_plan(self, reasons: list[str] | None = None) -> LogicalPlan | None:
+        """The plan for the view store to answer; None where it cannot, or nobody keeps its rows.
+
+        `reasons` takes why it cannot, where that is an expression.
+        """
         if self.session.lenient:
             return None
         try:
@@ -153,6 +160,8 @@ class _Asked:
         except NotFinishableError as error:
             views = [scan.relation for scan in plan.scans() if scan.kind == "materialized view"]
             if not views or self.kind == "result":
+                if reasons is not None and isinstance(error.__cause__, DiffersError):
+                    reasons.append(str(error))
                 return None
             what = "view" if self.kind == "materialized view" else "sink"
             raise cannot_read(what, views, str(error), span_of(self.query.tree)) from error
@@ -228,7 +237,10 @@ def _plan(
 
 
 def _note_emission(context: PlanContext, relation: Relation, query: Query) -> None:
-    closing = any(isinstance(node, Aggregate) and node.emit is Emit.FINAL for node in all_nodes(relation.node))
+    closing = any(
+        isinstance(node, TopN) or (isinstance(node, Aggregate) and node.emit is Emit.FINAL)
+        for node in all_nodes(relation.node)
+    )
     if query.emit is None and closing and relation.node.mode is Mode.APPEND:
         context.notice("windows are emitted once, when they close (EMIT FINAL)")
     elif query.emit is None and relation.node.mode is not Mode.APPEND:
@@ -264,7 +276,7 @@ def _visible(relation: Relation) -> Relation:
 
 def _without_hidden(relation: Relation, visible: tuple[Field, ...]) -> exp.Query:
     tree = relation.tree
-    if isinstance(tree, exp.Select) and tree.args.get("distinct") is None and relation.node.label != "WindowTopN":
+    if isinstance(tree, exp.Select) and tree.args.get("distinct") is None and not isinstance(relation.node, TopN):
         names = {field.name for field in visible}
         shown = [item for item in tree.expressions if item.alias_or_name in names]
         if len(shown) == len(visible):

@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError
 from penstock.plan.append_cores import above_core, append_core
-from penstock.plan.context import EventTimeWantedError, PlanContext, RankLimit, Relation
+from penstock.plan.context import EventTimeWantedError, PlanContext, RankLimit, Relation, UnmergedSessionError
 from penstock.plan.expressions import ExpressionBinder
+from penstock.plan.grouping import unmerged_session
 from penstock.plan.infer import assignable
 from penstock.plan.modifiers import plan_modifiers
 from penstock.plan.nodes import Node, SetOperation, Values
@@ -18,6 +19,7 @@ from penstock.plan.relation import EVENT_TIME_COLUMN, WINDOW_COLUMN, EventTime, 
 from penstock.plan.rules.order import apply_rules
 from penstock.plan.scope import Scope, field_tree
 from penstock.plan.select import plan_select
+from penstock.plan.store_terms import of_both
 from penstock.plan.trees import aliased, call, column, select, subquery, type_of
 from penstock.sql.spans import span_of
 
@@ -65,13 +67,23 @@ def _bind(context: PlanContext, tree: exp.Expr, outer: Scope | None, limit: Rank
 
 
 def plan_query(make: Callable[[], PlanContext], tree: exp.Query) -> tuple[Relation, PlanContext]:
-    """Plans a query with a fresh context, and again where a window asks for an event time that no stream declares."""
+    """Plans a query with a fresh context, and again where a window asks for an event time that no stream declares, or
+    where the rows of sessions are asked for."""
     assumed: dict[str, str] = {}
+    closed_sessions = False
     while True:
         context = make()
         context.assumed_event_times.update(assumed)
+        context.closed_sessions = closed_sessions
         try:
-            return bind_query(context, apply_rules(tree), None, None), context
+            relation = bind_query(context, apply_rules(tree), None, None)
+            if relation.unmerged:
+                raise unmerged_session(span_of(tree))
+            return relation, context
+        except UnmergedSessionError:
+            if closed_sessions:
+                raise
+            closed_sessions = True
         except EventTimeWantedError as wanted:
             other = assumed.get(wanted.relation)
             if other is not None:
@@ -125,7 +137,8 @@ def _set_operation(context: PlanContext, tree: exp.SetOperation, outer: Scope | 
     names = [entry.name for entry in left.node.visible]
     sides = [_side(left, names, carried, "__left"), _side(right, names, carried, "__right")]
     fields = tuple(
-        replace(one, nullable=one.nullable or two.nullable, qualifier=None, source=None, part=None, window=False,
+        replace(one, type=of_both(one.type, two.type), nullable=one.nullable or two.nullable, qualifier=None,
+                source=None, part=None, window=False,
                 event_time=carried is not None and one.event_time and two.event_time)
         for one, two in zip(left.node.visible, right.node.visible, strict=True)
     )  # fmt: skip

@@ -1,11 +1,11 @@
-"""OVER on streams: the first N rows of each window are kept by Spark itself.
+"""OVER on streams: the rows of each window are ranked by Spark itself when the window closes.
 
     SELECT * FROM (
       SELECT …, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY total DESC) AS rn FROM …
     ) WHERE rn <= 3
 
 Spark has no ROW_NUMBER on a stream. A window is emitted whole, in one batch, so the rows of each window are collected,
-sorted and cut, which is an aggregate Spark keeps.
+sorted and numbered (see rank_trees), which is an aggregate Spark keeps.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from penstock.plan.context import RankLimit, Relation
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.nodes import Node, TopN
 from penstock.plan.projection import select_tree
+from penstock.plan.rank_trees import rank_tree
 from penstock.plan.relation import WINDOW_COLUMN, WINDOW_TYPE, EventTime, Field, Mode, State
 from penstock.plan.scope import same_name, window_bound
-from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, subquery, whole_number
+from penstock.plan.session_rows import one_session
+from penstock.plan.trees import column, whole_number
 from penstock.plan.window_calls import WindowBinding
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
+from penstock.sql.statements import Emit
 from penstock.types import INT
 
 if TYPE_CHECKING:
@@ -75,25 +78,38 @@ def _limit(conjunct: exp.Expr, name: str) -> int | None:
     return 1 if kind is exp.EQ and value == 1 else None
 
 
-def window_top_n(block: Block, node: Node, limit: RankLimit | None, windows: dict[str, WindowSpec]) -> Relation | None:
-    """The relation of a ranked SELECT over a window, or None where this is no window top-N."""
+def window_ranks(block: Block, node: Node, limit: RankLimit | None, windows: dict[str, WindowSpec]) -> Relation | None:
+    """The relation of a SELECT that ranks the rows of each window, or None where Spark does not keep them."""
     binding = _binding(block, windows)
     ranked = [item for item in block.items if isinstance(item.tree, exp.Window)]
-    if limit is None or limit.limit < 1 or binding is None or node.mode is not Mode.APPEND or len(ranked) != 1:
+    if binding is None or binding.spec.processing or node.mode is not Mode.APPEND or _shows_changes(block, limit):
         return None
-    over = ranked[0]
-    tree = over.tree
-    if len(block.binder.over) != 1 or over.field.name != limit.column or not _is_row_number(tree):
+    if not ranked or len(block.binder.over) != len(ranked) or not all(_rank_of(item.tree) for item in ranked):
         return None
-    partition = list(tree.args.get("partition_by") or [])
-    keys = [key for key in partition if not _bound(key, binding)]
-    order = tree.args.get("order")
-    if len(keys) == len(partition) or not isinstance(order, exp.Order):
+    partition, order = _over(ranked[0].tree)
+    if any(_over(item.tree) != (partition, order) for item in ranked) or not isinstance(order, exp.Order):
         return None
-    ends = [window_bound(binding.tree.copy(), part, binding.spec) for part in ("end", "time")]
-    if binding.spec.kind == "CUMULATE" and not any(key in (binding.tree, *ends) for key in partition):
-        return None  # the start alone does not tell the steps of a cumulating window apart
-    return _relation(block, node, binding, over, keys, order, limit.limit)
+    parts = {part for key in partition if (part := _part(key, binding)) is not None}
+    names = {key.name for key in partition if isinstance(key, exp.Column)}
+    if not _one_window(block.node, binding.spec, parts, names):
+        return None
+    of_rank = limit is not None and any(item.field.name == limit.column for item in ranked)
+    most = limit.limit if limit is not None and of_rank else None
+    if most is not None and most < 1:
+        return None
+    keys = [key for key in partition if _part(key, binding) is None]
+    return _relation(block, node, binding, ranked, keys, order, most)
+
+
+def _shows_changes(block: Block, limit: RankLimit | None) -> bool:
+    """Whether the ranks of open windows are asked for, too. What is asked of the SELECT that filters by a rank is asked
+    of the one that ranks; whether an aggregate below shows its changes is its own matter."""
+    context = block.context
+    around = context.depth - (1 if limit is not None else 0)
+    asked = context.emit if context.emit_depth in (context.depth, around) else None
+    if asked is None and block.grouping is None and context.settings.emit_changes_always:
+        return True
+    return asked is Emit.CHANGES
 
 
 def _binding(block: Block, windows: dict[str, WindowSpec]) -> WindowBinding | None:
@@ -105,26 +121,54 @@ def _binding(block: Block, windows: dict[str, WindowSpec]) -> WindowBinding | No
     return WindowBinding(spec, column(WINDOW_COLUMN, alias))
 
 
-def _is_row_number(tree: exp.Expr) -> bool:
+def _rank_of(tree: exp.Expr) -> str | None:
+    """The name of a rank."""
     function = tree.this
-    return isinstance(function, exp.Anonymous) and function.name.lower() == "row_number"
+    name = function.name.lower() if isinstance(function, exp.Anonymous) else ""
+    return name if name in _RANKS else None
 
 
-def _bound(key: exp.Expr, binding: WindowBinding) -> bool:
-    bounds = [window_bound(binding.tree.copy(), part, binding.spec) for part in ("start", "end", "time")]
-    return key == binding.tree or key in bounds
+def _over(tree: exp.Expr) -> tuple[list[exp.Expr], exp.Expr | None]:
+    return list(tree.args.get("partition_by") or []), tree.args.get("order")
+
+
+def _part(key: exp.Expr, binding: WindowBinding) -> str | None:
+    """Which part of the window a key is."""
+    if key == binding.tree:
+        return "window"
+    parts = ("start", "end", "time")
+    return next((part for part in parts if key == window_bound(binding.tree.copy(), part, binding.spec)), None)
+
+
+def _one_window(node: Node, spec: WindowSpec, parts: set[str], keys: set[str]) -> bool:
+    """Whether rows that are the same in these parts and keys are those of one window: the steps of a cumulating window
+    have one start."""
+    if spec.kind == "CUMULATE":
+        return bool(parts & {"window", "end", "time"})
+    return one_session(node, spec, parts, keys) if spec.kind == "SESSION" else bool(parts)
 
 
 def _relation(
-    block: Block, node: Node, binding: WindowBinding, over: Item, keys: list[exp.Expr], order: exp.Order, limit: int
+    block: Block,
+    node: Node,
+    binding: WindowBinding,
+    ranked: list[Item],
+    keys: list[exp.Expr],
+    order: exp.Order,
+    limit: int | None,
 ) -> Relation:
-    shown = [item for item in block.items if item is not over]
+    shown = [item for item in block.items if item not in ranked]
     extra = [Item(Field(f"__p{i}", None), key, "") for i, key in enumerate(keys)]
     extra += [Item(Field(f"__o{i}", None), entry.this, "") for i, entry in enumerate(order.expressions)]
     extra.append(Item(Field(WINDOW_COLUMN, WINDOW_TYPE), binding.tree.copy(), ""))
     base = select_tree(block, [*shown, *extra])
-    tree = _top_tree(base, shown, over, order, [WINDOW_COLUMN, *(f"__p{i}" for i in range(len(keys)))], limit)
-    fields = tuple(Field(over.field.name, INT, nullable=False) if item is over else item.field for item in block.items)
+    names = [item.field.name for item in shown]
+    groups = [WINDOW_COLUMN, *(f"__p{i}" for i in range(len(keys)))]
+    ranks = {item.field.name: _rank_of(item.tree) or "" for item in ranked}
+    tree = rank_tree(base, names, ranks, order, groups, limit)
+    fields = tuple(
+        Field(item.field.name, INT, nullable=False) if item.field.name in ranks else item.field for item in block.items
+    )
     fields += (Field(WINDOW_COLUMN, WINDOW_TYPE, hidden=True, window=True, nullable=False),)
     delay = block.node.event_time.delay_us if block.node.event_time else 0
     written = block.binder.over[0]
@@ -134,6 +178,7 @@ def _relation(
         event_time=EventTime(WINDOW_COLUMN, delay, of_window=True),
         state=State("the rows of each open window", "dropped when the watermark passes the end of the window"),
         window=binding.spec,
+        functions=tuple(dict.fromkeys(name.upper() for name in ranks.values())),
         partition_by=tuple(format_tree(key) for key in written.args.get("partition_by") or []),
         order_by=tuple(format_tree(entry) for entry in written.args["order"].expressions),
         limit=limit,
@@ -141,57 +186,8 @@ def _relation(
     return Relation(top, tree, binding.spec)
 
 
-def _top_tree(
-    base: exp.Select, shown: list[Item], over: Item, order: exp.Order, groups: list[str], limit: int
-) -> exp.Select:
-    names = [item.field.name for item in shown] + [f"__o{i}" for i in range(len(order.expressions))]
-    pairs: list[exp.Expr] = []
-    for name in names:
-        pairs += [exp.Literal.string(name), column(name, "__base")]
-    collected = call("collect_list", call("named_struct", *pairs))
-    top = call("slice", call("array_sort", collected, _comparator(order)), number(1), number(limit))
-    grouped = select(
-        [column(WINDOW_COLUMN, "__base"), aliased(top, "__top")],
-        subquery(base, "__base"),
-        group=exp.Group(expressions=[column(name, "__base") for name in groups]),
-    )
-    row = column("__row", "__ranked")
-    columns: list[exp.Expr] = [aliased(dot(row.copy(), item.field.name), item.field.name) for item in shown]
-    position = exp.Add(this=column("__position", "__ranked"), expression=number(1))
-    columns.append(aliased(position, over.field.name))
-    columns.append(column(WINDOW_COLUMN, "__grouped"))
-    view = exp.Lateral(
-        this=call("posexplode", column("__top", "__grouped")),
-        view=True,
-        alias=exp.TableAlias(this=identifier("__ranked"), columns=[identifier("__position"), identifier("__row")]),
-    )
-    return select(columns, subquery(grouped, "__grouped"), laterals=[view])
-
-
-def _comparator(order: exp.Order) -> exp.Lambda:
-    """(l, r) -> CASE … END, an order over structs with NULLs and directions as written."""
-    branches: list[exp.Expr] = []
-    for position, entry in enumerate(order.expressions):
-        left, right = (dot(column(name), f"__o{position}") for name in ("__l", "__r"))
-        first = -1 if entry.args.get("nulls_first") else 1
-        down = bool(entry.args.get("desc"))
-        no_left = exp.Is(this=left.copy(), expression=exp.Null())
-        no_right = exp.Is(this=right.copy(), expression=exp.Null())
-        one = exp.And(this=no_left, expression=exp.Not(this=no_right.copy()))
-        other = exp.And(this=exp.Not(this=no_left.copy()), expression=no_right)
-        for condition, value in (
-            (one, first),
-            (other, -first),
-            (exp.LT(this=left.copy(), expression=right.copy()), 1 if down else -1),
-            (exp.GT(this=left.copy(), expression=right.copy()), -1 if down else 1),
-        ):
-            branches.append(exp.If(this=condition, true=number(value)))
-    body = exp.Case(ifs=branches, default=number(0))
-    return exp.Lambda(this=body, expressions=[identifier("__l"), identifier("__r")])
-
-
-def refuse_over(written: exp.Window) -> NotYetError:
-    """The error for OVER on a stream that is no window top-N."""
+def refuse_over(written: exp.Window, *, processing: bool) -> NotYetError:
+    """The error for OVER on a stream that is no rank within a window."""
     function = written.this
     while isinstance(function, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
         function = function.this
@@ -206,4 +202,6 @@ def refuse_over(written: exp.Window) -> NotYetError:
     else:
         condition, what = "UPDATING_WINDOW_FUNCTION", f"{name} OVER (…) on a stream"
         hint = "aggregate in a window instead, or query a materialized view with OVER"
+    if processing:
+        hint = "keep the windows of processing time as a materialized view, and write OVER in a view over it"
     return NotYetError(condition, f"{what} is not there yet", hint=hint, span=span_of(written), mode=Mode.RETRACT.value)

@@ -21,6 +21,7 @@ from penstock.plan.nodes import (
     Project,
     Rank,
     Scan,
+    SessionRows,
     SetOperation,
     Sort,
     TopN,
@@ -29,7 +30,16 @@ from penstock.plan.nodes import (
     WindowAssign,
 )
 from penstock.plan.relation import EVENT_TIME_COLUMN, Mode
-from penstock.plan.spark_blocks import aggregates, first_keys, group_keys, relations, scans, selects, window_key
+from penstock.plan.spark_blocks import (
+    aggregates,
+    first_keys,
+    group_keys,
+    relations,
+    scans,
+    selects,
+    window_call,
+    window_key,
+)
 from penstock.sql.spans import span_of
 from penstock.sql.statements import Emit
 
@@ -111,9 +121,21 @@ def _check_select(select: exp.Select) -> None:
         if key is None or time_output(select) == EVENT_TIME_COLUMN:
             hint = "select the event time, or the bounds of a window, so that old rows can be forgotten"
             raise _not_yet("SELECT DISTINCT without the event time in a job is not there yet", hint, None)
+    if _open_sessions_in_sets(select):
+        hint = "write FROM SESSION(TABLE … PARTITION BY …, …), which says for which keys sessions are found"
+        raise _not_yet("grouping sets over session windows in a job are not there yet", hint, None)
     if _sets_without_window(select):
         hint = "put the window into the GROUP BY beside the sets, or into each of them"
         raise _not_yet("a grouping set without the window in a job is not there yet", hint, None)
+
+
+def _open_sessions_in_sets(select: exp.Select) -> bool:
+    """Whether sessions are to be found for sets of keys: Spark finds them for one."""
+    key, group = window_key(select), select.args.get("group")
+    if key is None or group is None or all(entry in group_keys(select) for entry in group.expressions):
+        return False
+    found = window_call(select, key)
+    return found is not None and found[1].name.lower() == "session_window"
 
 
 def _sets_without_window(select: exp.Select) -> bool:
@@ -158,7 +180,7 @@ def _check_operator(node: Node, tree: exp.Expr) -> None:
         raise _not_yet(f"{word} in a job is not there yet", _BOUNDED_HINT, _place(tree, kind))
     if isinstance(node, Rank):
         raise _not_yet("OVER in a job is not there yet", _BOUNDED_HINT, _place(tree, exp.Window))
-    if not isinstance(node, Filter | Project | Unnest | WindowAssign | TopN | Deduplicate | Output):
+    if not isinstance(node, Filter | Project | Unnest | WindowAssign | SessionRows | TopN | Deduplicate | Output):
         raise _not_yet(f"{node.label} in a job is not there yet", _RUNS, None)
 
 
@@ -180,13 +202,11 @@ def _check_scan(node: Scan, tree: exp.Expr) -> None:
 
 def _check_aggregate(node: Aggregate, plan: LogicalPlan) -> None:
     if node.window is not None:
-        if node.window.kind == "SESSION" and node.grouping_sets:
-            hint = "group by the keys, or use TUMBLE or HOP"
-            raise _not_yet("grouping sets over session windows in a job are not there yet", hint, None)
-    elif node.grouping_sets:
+        return
+    if node.grouping_sets:
         hint = "add a window to the GROUP BY, or write one query for each set"
         raise _not_yet("grouping sets without a window in a job are not there yet", hint, None)
-    elif plan.bounded and _distinct(plan.spark):
+    if plan.bounded and _distinct(plan.spark):
         hint = "group by a window, or use APPROX_COUNT_DISTINCT"
         raise _not_yet("distinct aggregates without a window in a job are not there yet", hint, None)
 

@@ -25,6 +25,7 @@ from penstock.plan.scope import field_tree
 from penstock.plan.trees import aliased, column, identifier, select, subquery
 from penstock.sql.nodes import SystemTime
 from penstock.sql.reading import SYSTEM_SCHEMA
+from penstock.sql.relations import FILE_HINT
 from penstock.sql.spans import span_of
 from penstock.sql.statements import Name
 
@@ -74,6 +75,8 @@ def unknown_relation(context: PlanContext, name: Name, span: Span | None) -> Res
     """The error for a name that nothing has."""
     near = nearest_system(name.text) or context.catalog.nearest(name.text)
     hint = f'did you mean "{near}"?' if near else "create it first: CREATE STREAM, CREATE TABLE or CREATE VIEW"
+    if "/" in name.text:
+        hint = FILE_HINT
     return ResolutionError("UNKNOWN_RELATION", f'there is no stream, table or view "{name}"', hint=hint, span=span)
 
 

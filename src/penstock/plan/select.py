@@ -8,16 +8,24 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError, UnsupportedError
 from penstock.plan.block import Block
-from penstock.plan.context import PlanContext, RankLimit, Relation
+from penstock.plan.check_types import check_condition
+from penstock.plan.context import PlanContext, RankLimit, Relation, UnmergedSessionError
 from penstock.plan.expressions import ExpressionBinder
 from penstock.plan.first_rows import first_rows
 from penstock.plan.from_clause import plan_from, settle_joins
-from penstock.plan.grouping import Grouping, changes_at_source, check_grouped, plan_grouping, updating_input
+from penstock.plan.grouping import (
+    Grouping,
+    changes_at_source,
+    check_grouped,
+    plan_grouping,
+    unmerged_session,
+    updating_input,
+)
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.modifiers import plan_modifiers
 from penstock.plan.nodes import Filter, Node, Rank
 from penstock.plan.projection import project
-from penstock.plan.ranking import ranked_subquery, refuse_over, window_top_n
+from penstock.plan.ranking import ranked_subquery, refuse_over, window_ranks
 from penstock.plan.relation import (
     Mode,
 )
@@ -144,6 +152,7 @@ def _where(block: Block) -> None:
     if isinstance(clause, exp.Where):
         block.binder.aggregates_allowed = False
         block.where = block.binder.bind(clause.this)
+        check_condition(block.where, "WHERE")
         block.binder.aggregates_allowed = True
         conjuncts = conjuncts_of(block.where)
     settle_joins(block.context, block.bound, block.scope, conjuncts)
@@ -152,7 +161,24 @@ def _where(block: Block) -> None:
         block.where = condition if block.where is None else exp.And(this=next(both), expression=next(both))
     if isinstance(clause, exp.Where):
         _note_clock(block)
+        _check_sessions(block)
         block.bound.node = _filtered(block.node, format_tree(clause.this))
+
+
+def _check_sessions(block: Block) -> None:
+    """A filter leaves out rows of sessions, and holds none together: unless it leaves out whole ones, the sessions must
+    be known before."""
+    if not block.bound.unmerged or block.where is None:
+        return
+    for found in block.where.find_all(exp.Column):
+        window = block.bound.windows.get(found.table)
+        if window is not None and found.name not in window.keys:
+            raise UnmergedSessionError(
+                "CLAUSE_NOT_YET",
+                "a filter over the rows of such sessions, which are found before it, is not there yet",
+                hint="filter before: FROM SESSION(TABLE (SELECT … WHERE …) PARTITION BY …, …)",
+                span=span_of(block.written.args["where"]),
+            )
 
 
 def _note_clock(block: Block) -> None:
@@ -261,12 +287,15 @@ def _aggregate(block: Block, node: Node) -> Node:
 
 
 def _ranked(block: Block, limit: RankLimit | None) -> Relation:
-    """OVER on a stream: the first N rows of each window, and the first to arrive of each key, are kept by Spark."""
+    """OVER on a stream: the ranks of rows within a window, and the first to arrive of each key, are kept by Spark."""
+    if block.bound.unmerged and block.grouping is None:
+        raise unmerged_session(span_of(block.binder.over[0]))
     base = _operators_without_over(block)
     windows = block.bound.windows if block.grouping is None else {}
-    plan = window_top_n(block, base, limit, windows) or first_rows(block, base, limit)
+    plan = window_ranks(block, base, limit, windows) or first_rows(block, base, limit)
     if plan is None:
-        raise refuse_over(block.binder.over[0])
+        processing = any(window.processing for window in block.bound.windows.values())
+        raise refuse_over(block.binder.over[0], processing=processing)
     return plan
 
 

@@ -155,6 +155,14 @@ def window_call(select: exp.Select, key: exp.Expr) -> tuple[exp.Select, exp.Anon
         select, key = inner, found
 
 
+def finds_sessions(select: exp.Select) -> bool:
+    """Whether the rows of a SELECT are grouped by sessions, and it shows them."""
+    key = window_key(select)
+    found = window_call(select, key) if key is not None else None
+    sessions = found is not None and found[1].name.lower() == "session_window"
+    return sessions and item_of(select, WINDOW_COLUMN) is not None
+
+
 def _joined(select: exp.Select, window: exp.Column) -> bool:
     """Whether a SELECT joins by a window."""
     return any((window.table, window.name) in time.columns for _, time in stream_joins(select))

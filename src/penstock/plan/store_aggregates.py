@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from penstock.plan.store_terms import DiffersError, Term, as_type, is_whole, store_type
-from penstock.types import BIGINT, BOOLEAN, DOUBLE, SqlType
+from penstock.plan.store_terms import DiffersError, Term, as_type, is_whole, store_type, text_literal
+from penstock.types import BIGINT, BOOLEAN, DOUBLE, STRING, SqlType
 
 if TYPE_CHECKING:
     from penstock.plan.store_expressions import StoreExpressions
@@ -18,7 +18,8 @@ _SPREADS: Final = {"stddev": "stddev_samp", "std": "stddev_samp", "stddev_samp":
 _LISTS: Final = frozenset({"collect_list", "array_agg", "collect_set"})
 _CHOICES: Final = {"max_by": "arg_max_null", "min_by": "arg_min_null"}
 AGGREGATES: Final = frozenset({"count", "count_if", "sum", "avg", "mean", "min", "max", "bool_and", "every", "bool_or",
-                               "some", "any", *_SPREADS, *_CHOICES, *_LISTS})  # fmt: skip
+                               "some", "any", "listagg", *_SPREADS, *_CHOICES, *_LISTS})  # fmt: skip
+_GROUPINGS: Final = {"grouping": SqlType("TINYINT"), "grouping_id": BIGINT}
 _ORDERED: Final = frozenset({"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL",
                              "DATE", "TIMESTAMP"})  # fmt: skip
 
@@ -33,6 +34,8 @@ def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
     if isinstance(node, exp.Filter):
         call = node.this
         condition = f" FILTER (WHERE {write.condition(node.expression.this)})"
+    if isinstance(call, exp.Anonymous) and not condition and call.name.lower() in _GROUPINGS:
+        return _grouping(write, call)
     if not isinstance(call, exp.Anonymous) or call.name.lower() not in AGGREGATES:
         if condition:
             raise DiffersError
@@ -40,10 +43,21 @@ def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
     return aggregate_call(write, call.name.lower(), list(call.expressions), condition)
 
 
+def _grouping(write: StoreExpressions, call: exp.Anonymous) -> Term:
+    """Which keys a row of grouping sets is not grouped by: of one key, or of several as the bits of a number."""
+    kind = _GROUPINGS[call.name.lower()]
+    if not call.expressions or (kind != BIGINT and len(call.expressions) > 1):
+        raise DiffersError
+    keys = ", ".join(write.term(key).sql for key in call.expressions)
+    return as_type(Term(f"grouping({keys})", None), kind)
+
+
 def aggregate_call(write: StoreExpressions, name: str, arguments: list[exp.Expr], suffix: str) -> Term:
     """`suffix` is what stands behind every call: FILTER, OVER."""
     if name in _CHOICES and len(arguments) == 2:
         return _choice(name, write.term(arguments[0]), write.term(arguments[1]), suffix)
+    if name == "listagg":
+        return _text_of_all(write, arguments, suffix)
     if len(arguments) != 1 or name in _CHOICES:
         raise DiffersError
     argument = arguments[0]
@@ -107,6 +121,20 @@ def _list(term: Term, distinct: str, suffix: str) -> Term:
     there = f"list_filter(list({distinct}{term.sql}){suffix}, lambda x: x IS NOT NULL)"
     kind = SqlType("ARRAY", elements=(term.known,))
     return Term(f"coalesce(list_sort({there}), CAST([] AS {store_type(kind)}))", kind)
+
+
+def _text_of_all(write: StoreExpressions, arguments: list[exp.Expr], suffix: str) -> Term:
+    """LISTAGG: all texts in one, NULL of none. Spark gives them in any order; here in that of the texts."""
+    first, *rest = arguments
+    distinct = isinstance(first, exp.Distinct)
+    values = [*(first.expressions if isinstance(first, exp.Distinct) else [first]), *rest]
+    separator = values[1] if len(values) == 2 else exp.Literal.string("")
+    value = write.term(values[0])
+    if value.type != STRING or len(values) > 2 or not isinstance(separator, exp.Literal) or not separator.is_string:
+        raise DiffersError
+    texts = _list(value, "DISTINCT " if distinct else "", suffix).sql
+    joined = f"array_to_string({texts}, {text_literal(str(separator.this))})"
+    return Term(f"(CASE WHEN len({texts}) > 0 THEN {joined} END)", STRING)
 
 
 def _decimal_mean(term: Term, distinct: str, suffix: str) -> Term:

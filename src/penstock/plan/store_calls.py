@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.store_lists import LIST_CALLS
 from penstock.plan.store_terms import DiffersError, Term, as_type, common_of, is_whole, text_literal
 from penstock.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 
@@ -19,6 +20,8 @@ Writer = Callable[["StoreExpressions", list[exp.Expr]], Term]
 _MOST_PLACES: Final = 8
 _ROUNDED_IN: Final = (("1e12", 25), ("1e18", 18))  # below which size with how many digits behind the point
 _TRUNCATED: Final = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
+_BETWEEN: Final = {"SECOND": 1_000_000, "MINUTE": 60_000_000, "HOUR": 3_600_000_000, "DAY": 86_400_000_000,
+                   "WEEK": 604_800_000_000}  # fmt: skip
 _ORDERED: Final = frozenset({"STRING", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE",
                              "TIMESTAMP"})  # fmt: skip
 
@@ -185,6 +188,37 @@ def _date_trunc(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
     return Term(f"CAST(date_trunc('{name.lower()}', {term.sql}) AS TIMESTAMP)", TIMESTAMP)
 
 
+def _time_between(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
+    """TIMESTAMPDIFF: whole units from one time to another, the rest left out."""
+    if len(arguments) != 3:
+        raise DiffersError
+    unit = _BETWEEN.get(arguments[0].name.upper())
+    begin, end = writer.term(arguments[1]), writer.term(arguments[2])
+    if unit is None or begin.type != TIMESTAMP or end.type != TIMESTAMP:
+        raise DiffersError
+    return Term(f"((epoch_us({end.sql}) - epoch_us({begin.sql})) // {unit})", BIGINT)
+
+
+def _joined(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
+    """CONCAT_WS: what is NULL is left out, with its separator."""
+    separator = arguments[0]
+    if not isinstance(separator, exp.Literal) or not separator.is_string or len(arguments) < 2:
+        raise DiffersError
+    parts = ", ".join(_text(writer, argument) for argument in arguments[1:])
+    return Term(f"concat_ws({text_literal(str(separator.this))}, {parts})", STRING)
+
+
+def _padded(name: str) -> Writer:
+    def write(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
+        value, length = _text(writer, arguments[0]), _constant(arguments[1], least=0)
+        put = arguments[2] if len(arguments) == 3 else exp.Literal.string(" ")
+        if not isinstance(put, exp.Literal) or not put.is_string or not str(put.this):
+            raise DiffersError
+        return Term(f"{name}({value}, {length}, {text_literal(str(put.this))})", STRING)
+
+    return write
+
+
 def _now(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
     if not writer.clock or arguments:
         raise DiffersError
@@ -243,6 +277,7 @@ CALLS: Final[dict[str, Writer]] = {
     "ceil": _whole("ceil"),
     "ceiling": _whole("ceil"),
     MEAN: _mean,
+    **LIST_CALLS,
     "pmod": _sign_free_remainder,
     "length": _length,
     "char_length": _length,
@@ -269,6 +304,10 @@ CALLS: Final[dict[str, Writer]] = {
     "minute": _part("minute", clock=True),
     "second": _part("second", clock=True),
     "date_trunc": _date_trunc,
+    "timestampdiff": _time_between,
+    "concat_ws": _joined,
+    "lpad": _padded("lpad"),
+    "rpad": _padded("rpad"),
     "now": _now,
     "current_timestamp": _now,
     "isnull": _is_null,

@@ -6,7 +6,7 @@ import re
 from datetime import datetime
 from typing import Final
 
-from penstock.plan.store_terms import DiffersError, Term, as_type, is_whole, store_type
+from penstock.plan.store_terms import DiffersError, Term, as_type, is_whole, store_type, wider
 from penstock.types import SqlType
 
 _TIME: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?)?Z?")
@@ -32,6 +32,13 @@ def cast(term: Term, target: SqlType) -> Term:
     if {source.name, target.name} == {"DATE", "TIMESTAMP"}:
         return Term(f"CAST({term.sql} AS {target.name})", target)
     raise DiffersError
+
+
+def always_fits(source: SqlType, target: SqlType) -> bool:
+    """Whether a cast has a value for every value: to the same type, to a text, to a wider whole number."""
+    if source == target or target.name == "STRING":
+        return True
+    return is_whole(source) and is_whole(target) and wider(source, target) == target
 
 
 def _to_whole(term: Term, target: SqlType) -> Term:

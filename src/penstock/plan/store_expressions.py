@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from penstock.plan.merge_plan import FINISH
 from penstock.plan.store_calls import CALLS
-from penstock.plan.store_casts import cast, temporal_literal
+from penstock.plan.store_casts import always_fits, cast, temporal_literal
 from penstock.plan.store_terms import (
     DiffersError,
     Term,
@@ -81,6 +81,13 @@ class StoreExpressions:
 
     def term(self, node: exp.Expr) -> Term:
         """The term of an expression, or DiffersError."""
+        try:
+            return self._term(node)
+        except DiffersError as error:
+            error.node = error.node or node
+            raise
+
+    def _term(self, node: exp.Expr) -> Term:
         if self.special is not None:
             found = self.special(node)
             if found is not None:
@@ -286,7 +293,10 @@ class StoreExpressions:
             raise DiffersError
         if isinstance(node.this, exp.Literal) and node.this.is_string:
             return temporal_literal(str(node.this.this), target)
-        return cast(self.term(node.this), target)
+        term = self.term(node.this)
+        if isinstance(node, exp.TryCast) and not always_fits(term.known, target):
+            raise DiffersError  # what does not fit is NULL there, and an error here
+        return cast(term, target)
 
     def call(self, node: exp.Anonymous) -> Term:
         sql_type = type_of(node)

@@ -48,9 +48,8 @@ def over_term(write: StoreExpressions, node: exp.Window) -> Term:
         return aggregate_call(write, name, arguments, suffix)
     if order is None:
         raise DiffersError
-    if name in ("first_value", "last_value") and len(arguments) == 1:
-        value = write.term(arguments[0])
-        return Term(f"{name}({value.sql}{nulls}){suffix}", value.known)
+    if name in ("first_value", "last_value", "nth_value"):
+        return _of_frame(write, name, arguments, nulls, suffix)
     if frame:
         raise DiffersError
     if name in ("lag", "lead"):
@@ -58,6 +57,16 @@ def over_term(write: StoreExpressions, node: exp.Window) -> Term:
     if nulls:
         raise DiffersError
     return _rank(name, arguments, suffix)
+
+
+def _of_frame(write: StoreExpressions, name: str, arguments: list[exp.Expr], nulls: str, suffix: str) -> Term:
+    """The value of one row of the frame: its first, its last, or the one with a number."""
+    place = whole_number(arguments[1]) if name == "nth_value" and len(arguments) == 2 else None
+    if len(arguments) != (1 if place is None else 2) or (name == "nth_value" and not place):
+        raise DiffersError
+    value = write.term(arguments[0])
+    number = "" if place is None else f", {place}"
+    return Term(f"{name}({value.sql}{number}{nulls}){suffix}", value.known)
 
 
 def _rank(name: str, arguments: list[exp.Expr], suffix: str) -> Term:

@@ -6,10 +6,13 @@ that neither engine is left to find a common type by rules of its own.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.frozen import frozen
 from penstock.types import DOUBLE, SqlType
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 _NAMES: Final = {
     "STRING": "VARCHAR", "BOOLEAN": "BOOLEAN", "TINYINT": "TINYINT", "SMALLINT": "SMALLINT", "INT": "INTEGER",
@@ -25,7 +28,9 @@ HANDED_ON: Final = frozenset({"UNKNOWN", "INTERVAL", "STRUCT", "ARRAY", "MAP", "
 
 
 class DiffersError(Exception):
-    """The expression might mean something else in the store than in Spark."""
+    """The expression might mean something else in the store than in Spark; `node` is the innermost that does."""
+
+    node: exp.Expr | None = None
 
 
 @frozen
@@ -104,6 +109,15 @@ def is_whole(sql_type: SqlType | None) -> bool:
 def wider(one: SqlType, two: SqlType) -> SqlType:
     """The wider of two whole-number types."""
     return one if _WHOLE.index(one.name) >= _WHOLE.index(two.name) else two
+
+
+def of_both(one: SqlType | None, two: SqlType | None) -> SqlType | None:
+    """The type of a column of a set operation: the wider one of whole numbers; None where only Spark finds it."""
+    if one == two:
+        return one
+    if one is None or two is None or not (is_whole(one) and is_whole(two)):
+        return None
+    return wider(one, two)
 
 
 def decimal_of(term: Term) -> tuple[int, int]:

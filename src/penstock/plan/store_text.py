@@ -22,6 +22,7 @@ from penstock.plan.store_terms import (
     common_of,
     compared_alike,
     kept,
+    of_both,
     quoted,
 )
 from penstock.plan.trees import type_of
@@ -48,6 +49,7 @@ _GROUPS: Final[dict[type[exp.Expr], str]] = {
     exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS", exp.Tuple: "",
 }  # fmt: skip
 
+_SIDE: Final = "__side_of_set"
 Columns = dict[str, "SqlType | None"]
 
 
@@ -281,13 +283,27 @@ class _Queries:
             raise DiffersError
         left, columns = self.query(query.this, outer)
         right, others = self.query(query.expression, outer)
-        if [sql_type for _, sql_type in columns] != [sql_type for _, sql_type in others]:
+        types = [of_both(one, two) for (_, one), (_, two) in zip(columns, others, strict=True)]
+        if any(found is None and one != two for found, (_, one), (_, two) in zip(types, columns, others, strict=True)):
             raise DiffersError
+        left, right = _widened(left, columns, types), _widened(right, others, types)
+        columns = [(name, sql_type) for (name, _), sql_type in zip(columns, types, strict=True)]
         for name, sql_type in columns:
             compared_alike(Term(name, sql_type))
         word = _SETS[type(query)] + ("" if query.args.get("distinct") else " ALL")
         shown = {name: Term(quoted(name), sql_type) for name, sql_type in columns}
         return f"({left}) {word} ({right})" + self._tail(query, self.expressions({}), shown), columns
+
+
+def _widened(text: str, columns: list[tuple[str, SqlType | None]], types: list[SqlType | None]) -> str:
+    """A side of a set operation in the types that it has in all."""
+    if [sql_type for _, sql_type in columns] == types:
+        return text
+    items = []
+    for (name, own), sql_type in zip(columns, types, strict=True):
+        value = Term(f"{quoted(_SIDE)}.{quoted(name)}", own)
+        items.append(f"{_cell(value, sql_type)} AS {quoted(name)}")
+    return f"SELECT {', '.join(items)} FROM ({text}) AS {quoted(_SIDE)}"
 
 
 def _asof(join: exp.Join, words: str) -> str:

@@ -45,6 +45,12 @@ def unmark_aggregates(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
+def unmark_aggregate(node: exp.Expr) -> exp.Expr:
+    """The node without its own mark: it stands under OVER, over aggregates that keep theirs."""
+    node.meta.pop(_AGGREGATE, None)
+    return node
+
+
 def aggregate_text(node: exp.Expr) -> str | None:
     """What the user wrote, if the node is an aggregate."""
     found: str | None = node.meta.get(_AGGREGATE)

@@ -105,53 +105,94 @@ class _Generator:
 
 
 def _generator(unnest: exp.Unnest, alias: exp.Expr | None, item: exp.Expr, binder: ExpressionBinder) -> _Generator:
-    if len(unnest.expressions) != 1:
-        raise NotYetError(
-            "CLAUSE_NOT_YET",
-            "UNNEST of several arrays at once is not there yet",
-            hint="join one UNNEST for each array, or zip them first with arrays_zip",
+    arrays = [binder.bind(each) for each in unnest.expressions]
+    for array in arrays:
+        container = type_of(array)
+        if container is not None and container.name not in (("ARRAY", "MAP") if len(arrays) == 1 else ("ARRAY",)):
+            wanted = "an array or a map" if len(arrays) == 1 else "arrays"
+            raise ResolutionError("TYPE_MISMATCH", f"UNNEST needs {wanted}, not {container}", span=span_of(item))
+    alias = alias or unnest.args.get("alias")
+    table, names = _table(alias, "unnest"), _names(alias)
+    ordinal = _ordinal(unnest, names)
+    if len(arrays) > 1:
+        return _side_by_side(arrays, table, names, ordinal, item)
+    (array,) = arrays
+    container = type_of(array)
+    if not names:
+        names = _default_names(container, table if alias is not None else None)
+    structs = len(names) > 1 and not (container is not None and container.name == "MAP")
+    types = _element_types(container, fields=structs)
+    fields = [Field(name, types[i] if i < len(types) else None, qualifier=table) for i, name in enumerate(names)]
+    if ordinal is None:
+        return _Generator(call("inline" if structs else "explode", array), table, fields)
+    # posexplode counts from 0 and puts the place first; zipped with its places the array gives both as SQL has them
+    place = exp.Lambda(this=_counted(), expressions=[identifier("__x"), identifier("__i")])
+    fields.append(Field(ordinal, INT, qualifier=table))
+    if not structs:
+        return _Generator(
+            call("inline", call("arrays_zip", array, call("transform", array.copy(), place))), table, fields
+        )
+    inner = _struct_fields(container, len(names), item)
+    row = call("struct", *[exp.Dot(this=column("__x"), expression=identifier(name)) for name in inner], _counted())
+    rows = exp.Lambda(this=row, expressions=[identifier("__x"), identifier("__i")])
+    return _Generator(call("inline", call("transform", array, rows)), table, fields)
+
+
+def _counted() -> exp.Expr:
+    """The place of an element, from 1."""
+    return exp.Add(this=column("__i"), expression=number(1))
+
+
+def _side_by_side(
+    arrays: list[exp.Expr], table: str, names: list[str], ordinal: str | None, item: exp.Expr
+) -> _Generator:
+    """UNNEST of several arrays: the first elements in one row, then the second ones; what one lacks is NULL."""
+    if names and len(names) != len(arrays):
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"UNNEST of {len(arrays)} arrays has {len(arrays)} columns, and {len(names)} names are given",
+            hint=f"write AS {table}(a, b, …) with a name for each",
             span=span_of(item),
         )
-    array = binder.bind(unnest.expressions[0])
-    container = type_of(array)
-    if container is not None and container.name not in ("ARRAY", "MAP"):
-        raise ResolutionError("TYPE_MISMATCH", f"UNNEST needs an array or a map, not {container}", span=span_of(item))
-    alias = alias or unnest.args.get("alias")
-    names = _names(alias)
-    ordinal = _ordinal(unnest, names)
-    if not names:
-        names = _default_names(container)
-    structs = len(names) > 1 and not (container is not None and container.name == "MAP")
-    if structs and ordinal is not None:
-        raise NotYetError(
-            "CLAUSE_NOT_YET",
-            "WITH ORDINALITY over an array of structs is not there yet",
+    names = names or [f"value{place}" for place in range(1, len(arrays) + 1)]
+    fields = []
+    for name, array in zip(names, arrays, strict=True):
+        types = _element_types(type_of(array), fields=False)
+        fields.append(Field(name, types[0] if types else None, qualifier=table))
+    # an array that is not there has no elements, and takes none away from the others
+    arrays = [call("coalesce", array, call("array")) for array in arrays]
+    zipped = call("arrays_zip", *arrays)
+    if ordinal is not None:
+        longest = call("greatest", *[call("size", array.copy()) for array in arrays])
+        # a sequence from 1 to 0 would count down
+        places = call("if", exp.GT(this=longest, expression=number(0)), call("sequence", number(1), longest.copy()),
+                      call("array"))  # fmt: skip
+        zipped = call("arrays_zip", *[array.copy() for array in arrays], places)
+        fields.append(Field(ordinal, INT, qualifier=table))
+    return _Generator(call("inline", zipped), table, fields)
+
+
+def _struct_fields(container: SqlType | None, count: int, item: exp.Expr) -> list[str]:
+    element = container.elements[0] if container is not None else None
+    if element is None or element.name != "STRUCT" or len(element.fields) != count:
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"{count} columns and WITH ORDINALITY are asked of an array whose elements do not have {count} fields",
             hint="name the element with one column and read its fields with a dot",
             span=span_of(item),
         )
-    table = _table(alias, "unnest")
-    types = _element_types(container, fields=structs)
-    fields = [Field(name, types[i] if i < len(types) else None, qualifier=table) for i, name in enumerate(names)]
-    if structs:
-        return _Generator(call("inline", array), table, fields)
-    if ordinal is None:
-        return _Generator(call("explode", array), table, fields)
-    # posexplode counts from 0 and puts the place first; zipped with its places the array gives both as SQL has them
-    place = exp.Lambda(
-        this=exp.Add(this=column("__i"), expression=number(1)), expressions=[identifier("__x"), identifier("__i")]
-    )
-    zipped = call("arrays_zip", array, call("transform", array.copy(), place))
-    return _Generator(call("inline", zipped), table, [*fields, Field(ordinal, INT, qualifier=table)])
+    return [field.name for field in element.fields]
 
 
-def _default_names(container: SqlType | None) -> list[str]:
-    """What the columns are called when the alias has none: the fields of a struct, as Flink and PostgreSQL have it."""
+def _default_names(container: SqlType | None, alias: str | None) -> list[str]:
+    """What the columns are called when the alias has no names for them: the fields of a struct, as in Flink and
+    PostgreSQL, and a single value as the relation itself, as in PostgreSQL and BigQuery."""
     if container is not None and container.name == "MAP":
         return ["key", "value"]
     element = container.elements[0] if container is not None else None
     if element is not None and element.name == "STRUCT" and len(element.fields) > 1:
         return [inner.name for inner in element.fields]
-    return ["value"]
+    return [alias or "value"]
 
 
 def _ordinal(unnest: exp.Unnest, names: list[str]) -> str | None:

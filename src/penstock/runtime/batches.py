@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.clock import Clock
 from penstock.connectors.registry import source_of
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 60.0
 _SHOWN_BYTES = 200
+_ALTERED: Final = {"view": "MATERIALIZED VIEW", "sink": "SINK"}
 
 
 class StopRequested(Exception):
@@ -347,7 +348,7 @@ class BatchCallback:
                 "LATE_ROW",
                 f'a row of stream "{first["stream"]}" (partition {first["partition"]}, offset {first["offset"]}) came '
                 "after its window had closed",
-                hint="allow a longer delay in the WATERMARK clause, or set late = 'keep'",
+                hint=_late_hint(self._spec),
             )
         return self._with_watermark(found.rows, watermark_ms), found.partly
 
@@ -459,3 +460,12 @@ def _smallest(rows: pa.Table | None, name: str) -> int | None:
 
 def _number(value: object) -> int | None:
     return value if isinstance(value, int) else None
+
+
+def _late_hint(spec: JobSpec) -> str:
+    """What helps a job that a late row has failed; starting it again, it would meet the row again."""
+    longer = "create it again over a stream with a longer delay in its WATERMARK clause"
+    if spec.kind not in _ALTERED:
+        return f"RESUME meets the row again: create the job again with late = 'keep', or {longer}"
+    altered = f"ALTER {_ALTERED[spec.kind]} {spec.name} SET (late = 'keep')"
+    return f"{altered} and then RESUME JOB {spec.name}, which alone meets the row again; or {longer}"

@@ -9,9 +9,10 @@ from penstock.connectors.registry import source_of
 from penstock.connectors.source import ScanRequest
 from penstock.errors import NotYetError, PenstockError, RuntimeFailure
 from penstock.plan.job_plan import ScanPlan
+from penstock.plan.scan_columns import columns_of_rows, columns_to_read
 from penstock.runtime.failures import as_failure
 from penstock.runtime.job_spec import jars_of
-from penstock.spark.checked_scan import CheckedScan, columns_to_read
+from penstock.spark.checked_scan import CheckedScan
 from penstock.spark.latest_rows import latest_rows
 
 if TYPE_CHECKING:
@@ -47,9 +48,7 @@ def bounded_frame(
         )
     shown = tuple(columns) if columns else tuple(entry.name for entry in definition.columns)
     version = definition.options.values.get("version_column")
-    by = {*definition.primary_key, version} if changes else set()
-    wanted = (*shown, *(entry.name for entry in definition.columns if entry.name in by and entry.name not in shown))
-    view = ScanPlan(name, name, name, wanted, None, changes)
+    view = ScanPlan(name, name, name, columns_of_rows(definition, columns), None, changes)
     wanted = columns_to_read(definition, view)
     request = ScanRequest(name, definition, wanted, engine.home.path, 0, "query", roots=engine.home.roots)
     engine.functions.make_ready(spark, (), (definition,))

@@ -33,12 +33,12 @@ from penstock.runtime.failures import kept_failure, kept_text
 from penstock.runtime.forgetting import forget_job, sweep
 from penstock.runtime.functions import MISSING, Functions
 from penstock.runtime.home import Home
-from penstock.runtime.job import Job
-from penstock.runtime.job_spec import WATERMARK_US, JobSpec, changes_view
+from penstock.runtime.job import START_SECONDS, Job
+from penstock.runtime.job_spec import JobSpec, changes_view
 from penstock.runtime.open_state import join_buffers, open_windows
 from penstock.runtime.physical import physical_plan
 from penstock.runtime.retention import retention_of
-from penstock.runtime.runs import advance_kept, check_fingerprint, make_run
+from penstock.runtime.runs import check_fingerprint, make_run
 from penstock.runtime.secret_lookup import secret_of
 from penstock.runtime.sinks import sink_target
 from penstock.runtime.states import JobState
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from penstock.types import SqlType
 
 _LOG: Final = logging.getLogger(__name__)
-_START_SECONDS: Final = 180.0
 # States in which a view that is built on others is not refreshed.
 _STANDING: Final = frozenset({JobState.PAUSED, JobState.STOPPED, JobState.FAILED})
 # Errors of the data, not of the query: the view is there, its job has failed.
@@ -90,7 +89,7 @@ class Engine:
             self.session: Session = replace(loaded, settings={**loaded.settings, **settings})
             self._object_settings = {item.key: typed_settings(item.settings) for item in self.home.catalog.objects()}
             self.notices: list[str] = list(self.home.catalog.concerns)
-            use_secrets(self.home.path, lambda name: secret_of(self, name))
+            use_secrets(self.home.path, lambda name: secret_of(self, name), self.home.roots)
             self.home.views.on_failed = self._view_failed
             self.dimensions.open()
             self._open_relations()
@@ -305,7 +304,7 @@ class Engine:
         _LOG.info("job %s: a pipeline over %s", spec.name, ", ".join(spec.inputs))
         try:
             job.start()
-            job.wait_first_batch(_START_SECONDS)
+            job.wait_first_batch(START_SECONDS)
             _LOG.info("job %s runs", spec.name)
         except (PenstockError, TimeoutError):
             if job.error is not None and job.error.condition in _DATA_ERRORS:
@@ -366,14 +365,15 @@ class Engine:
         return found
 
     def _make_run(self, job: Job, run_number: int) -> Run:
-        from penstock.runtime.job_statements import sources_of
+        from penstock.runtime.job_statements import spec_now
 
+        spec = spec_now(self, job.spec)
+        check_fingerprint(spec, job.spec.plan.state)
+        job.spec = spec
         if job.spec.plan.of_views and job.spec.sink is not None:
             return ViewSinkRun(job.spec, self.home, self.clock, job.batch_done, lambda run: self.run_ended(job, run))
         if job.spec.plan.of_views:
             return ViewRun(job.spec, self.home.views, self.clock, job.batch_done)
-        # What ALTER has changed of a stream counts from the next start of its jobs.
-        job.spec = replace(job.spec, sources=sources_of(job.spec.plan, self.session))
         facts = self.home.views.job_facts(job.name)
         self.home.views.save_job(job.name, run=run_number)
         first = {
@@ -450,89 +450,6 @@ class Engine:
         job = self.find_job(name)
         self._stop_quietly(job)
         self._forget_job(job.name, job.spec.view)
-
-    # what users ask of jobs
-
-    def pause(self, name: str) -> None:
-        self.find_job(name).stop(JobState.PAUSED, "PAUSE JOB")
-
-    def stop(self, name: str) -> None:
-        self.find_job(name).stop(JobState.STOPPED, "STOP JOB")
-
-    def resume(self, name: str) -> None:
-        """Start a job that is paused, stopped or failed, and wait until it runs."""
-        job = self.find_job(name)
-        job.start("RESUME JOB")
-        job.wait_first_batch(_START_SECONDS)
-
-    def restart(self, name: str) -> None:
-        """Stop a job at a batch boundary and start it again."""
-        job = self.find_job(name)
-        if job.state.active:
-            job.stop(JobState.STOPPED, "RESTART JOB")
-        job.start("RESTART JOB")
-        job.wait_first_batch(_START_SECONDS)
-
-    def settle(self, timeout: float) -> None:
-        """Wait until every running job has committed the input there is now, and closed the windows it ends."""
-        self.check_open()
-        deadline = self.clock.monotonic() + timeout
-        for job in tuple(self.jobs.values()):
-            if job.state in (JobState.PAUSED, JobState.STOPPED):
-                continue
-            self._settle(job, max(0.0, deadline - self.clock.monotonic()))
-
-    def _settle(self, job: Job, timeout: float) -> None:
-        deadline = self.clock.monotonic() + timeout
-        try:
-            job.wait(lambda: job.run is not None and job.last is not None, timeout, "starting")
-            job.wait_looked(max(0.001, deadline - self.clock.monotonic()))
-            positions = job.wait_positions(deadline - self.clock.monotonic())
-            job.wait_reached(positions, max(0.001, deadline - self.clock.monotonic()))
-        except RuntimeFailure as error:
-            if error.condition != "JOB_STATE" or job.state is not JobState.STOPPED:
-                raise
-            # A bounded input has ended meanwhile: everything is committed.
-
-    def drain(self, name: str, timeout: float) -> None:
-        """Read what is there, close every open window, commit and stop."""
-        self.drain_job(self.find_job(name), timeout)
-
-    def drain_job(self, job: Job, timeout: float) -> None:
-        """Drain one job."""
-        deadline = self.clock.monotonic() + timeout
-        with job.control:
-            self._settle(job, timeout)
-            if job.state is JobState.STOPPED:
-                return
-            if job.spec.plan.of_views:
-                job.stop(JobState.STOPPED, "drained")
-                return
-            job.move(JobState.DRAINING, "drain")
-            job.move_time(lambda tracker: tracker.drain(job.spec.plan.spread_us, whole_us=WATERMARK_US))
-            try:
-                left = max(0.001, deadline - self.clock.monotonic())
-                # A query that is stopped before Spark has noted the last batch shows the state before it.
-                job.wait(lambda: job.settled() and job.noted(), left, "closing its windows", every=0.02)
-            except TimeoutError:
-                job.stop(JobState.STOPPED, "drain took too long")
-                raise
-            job.stop(JobState.STOPPED, "drained")
-
-    def advance_watermark(self, stream: str, timestamp_us: int, timeout: float = 60.0) -> None:
-        """Say that nothing older comes in a stream, to every job that reads it; returns after a batch ran under it."""
-        self.check_open()
-        for job in tuple(self.jobs.values()):
-            ids = [scan.id for scan in job.spec.plan.scans if scan.relation == stream and scan.event_time is not None]
-            if not ids:
-                continue
-            with job.control:
-                if job.state in (JobState.PAUSED, JobState.STOPPED, JobState.FAILED):
-                    advance_kept(job.spec, self.home.views, self.clock, ids, timestamp_us)
-                    continue
-            job.wait_first_batch(timeout)
-            job.move_time(lambda tracker, ids=ids: tracker.advance(ids, timestamp_us))  # type: ignore[misc]
-            job.wait_closed(timeout)
 
     def _upkeep(self) -> None:
         self.home.views.maintain(retention_of(self.session.settings))

@@ -17,6 +17,7 @@ from penstock.errors import PenstockError
 from penstock.options import resolve_view_options
 from penstock.plan.job_plan import plan_job
 from penstock.runtime.job import Job
+from penstock.runtime.job_control import drain_job
 from penstock.runtime.job_spec import JobSpec
 from penstock.runtime.job_statements import sources_of
 from penstock.runtime.runs import make_run
@@ -89,7 +90,7 @@ class EphemeralQuery:
 
     def collect(self, timeout: float) -> pa.Table:
         """Read all there is now, close every window, and return the whole result."""
-        self._engine.drain_job(self.job, timeout)
+        drain_job(self.job, self._engine.clock, timeout)
         if self._updating:
             return self._store.read(f'SELECT * FROM "{_RESULT}"').table
         import pyarrow as pa

@@ -6,8 +6,10 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CatalogError, OptionError, PenstockError, ResolutionError
+from penstock.plan.expression_spans import cast_span, expression_span
 from penstock.plan.script import options_of
-from penstock.sql.statements import Name
+from penstock.runtime.failures import marked_expression
+from penstock.sql.statements import Name, Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,15 +21,38 @@ if TYPE_CHECKING:
 # Messages about an option name it so: stores and connectors know its key, and nothing of the text.
 _NAMED: Final = re.compile(r"\boption ([\w.-]+)")
 
+_CAST: Final = re.compile(r'of the type "([^"]+)" cannot be cast to "([^"]+)"')
+
 
 def place(error: PenstockError, report: StatementReport) -> None:
-    """Point an error about what a statement says, and not about what happened, at the option or name concerned."""
+    """Point an error about what a statement says at the option or name concerned, and one about a value at what was
+    to be computed."""
+    if error.span is not None:
+        return
+    if error.condition in ("DATA_ERROR", "TYPE_MISMATCH"):
+        error.span = _of_expression(error, report)
+        return
     about_text = isinstance(error, OptionError | CatalogError | ResolutionError)
-    if error.span is not None or not (about_text or error.condition == "TOPIC_MISMATCH"):
+    if not (about_text or error.condition == "TOPIC_MISMATCH"):
         return
     named = _NAMED.search(error.message)
     key = "topic" if error.condition == "TOPIC_MISMATCH" else named[1] if named is not None else None
     error.span = _of_option(key, report) or _of_name(report) or report.span
+
+
+def _of_expression(error: PenstockError, report: StatementReport) -> Span | None:
+    """The expression that Spark marks, where it stands in the statement; else the query."""
+    query = getattr(report.statement, "query", None)
+    if not isinstance(query, Query) or report.analysis is None:
+        return None
+    trees = [plan.spark for plan in report.analysis.plans]
+    marked, cast = marked_expression(error.detail), _CAST.search(error.detail or "")
+    found: Span | None = None
+    if marked is not None:
+        found = expression_span(marked, trees, query.tree)
+    elif cast is not None:  # of a number that does not fit Spark tells the types alone
+        found = cast_span(cast[1], cast[2], trees, query.tree)
+    return found or query.span
 
 
 def _of_option(key: str | None, report: StatementReport) -> Span | None:

@@ -39,6 +39,7 @@ _ADVICE: Final = re.compile(
     re.DOTALL,
 )
 _INSTEAD: Final = re.compile(r"[`'\"](try_\w+|get)(?:\(\))?[`'\"]", re.IGNORECASE)
+_TYPES: Final = re.compile(r"\[DATATYPE_MISMATCH[A-Z_.]*\] Cannot resolve (?P<text>.*?) SQLSTATE: 42K09", re.DOTALL)
 _MARKED: Final = re.compile(r"^== SQL[^\n]*==\n(?P<lines>(?:[^\n]*\n *\^+ *(?:\n|$))+)", re.MULTILINE)
 _KEPT: Final = re.compile(r"\[(?P<condition>[A-Z_]+)\] (?P<message>.+)", re.DOTALL)
 _SUM: Final = "sum a wider type: SUM(CAST(… AS DECIMAL(38, 0))); TRY_SUM gives NULL where a sum does not fit"
@@ -80,9 +81,9 @@ def as_failure(where: str, error: BaseException) -> PenstockError:
             hint="the job tries again by itself; look at the broker and at bootstrap_servers",
             detail=text,
         )
-    data = _data_error(where, text)
-    if data is not None:
-        return data
+    told = _data_error(where, text) or _type_error(where, error, text)
+    if told is not None:
+        return told
     first = text.splitlines()[0] if text else type(error).__name__
     return RuntimeFailure(
         "SPARK_FAILED",
@@ -120,7 +121,7 @@ def _data_error(where: str, text: str) -> RuntimeFailure | None:
         return None
     told = " ".join(_ADVICE.sub("", found["text"]).split()).rstrip(".")
     told = told[:1].lower() + told[1:]
-    marked = _expression(found["place"])
+    marked = _shown(found["place"])
     hint = _hint(found["kind"], found["text"])
     if marked is None and found["kind"] == "ARITHMETIC_OVERFLOW":  # Spark knows no place where it adds by itself
         told, hint = f"{told}, in a sum", _SUM
@@ -132,14 +133,45 @@ def _data_error(where: str, text: str) -> RuntimeFailure | None:
     )
 
 
-def _expression(place: str) -> str | None:
-    """The expression that Spark marks in its text of the query, without its quotes."""
-    found = _MARKED.search(place)
+def _type_error(where: str, error: BaseException, text: str) -> RuntimeFailure | None:
+    """An expression over types that do not fit, which only Spark could tell."""
+    found = _TYPES.search(text)
+    if found is None:
+        return None
+    parts = _parts(error)
+    told = " ".join(found["text"].split()).rstrip(".").replace(" due to data type mismatch: ", ": ", 1)
+    return RuntimeFailure(
+        "TYPE_MISMATCH",
+        f"{where}: {told[:_LONGEST]}",
+        hint="CAST one side to the type of the other, or use what takes these types",
+        detail="\n".join([text, "== SQL ==", *parts]) if parts else text,
+    )
+
+
+def _parts(error: BaseException) -> list[str]:
+    """The lines of the expression that Spark could not resolve, each marked as in its errors of values."""
+    ask = getattr(error, "getQueryContext", None)
+    contexts = ask() if ask is not None else []
+    lines = contexts[0].fragment().splitlines() if contexts else []
+    return [part for line in lines for part in (line, "^" * len(line))]
+
+
+def marked_expression(said: str | None) -> str | None:
+    """The expression that Spark marks in its text of the query, as it stands there but for its lines."""
+    found = _MARKED.search(said or "")
     if found is None:
         return None
     lines = found["lines"].splitlines()
     marked = [line[marks.find("^") : marks.rfind("^") + 1] for line, marks in zip(lines[::2], lines[1::2], strict=True)]
-    text = " ".join(" ".join(marked).replace("`", "").split()).replace("( ", "(").replace(" )", ")")
+    return " ".join(" ".join(marked).split())
+
+
+def _shown(place: str) -> str | None:
+    """The expression that Spark marks, without its quotes."""
+    marked = marked_expression(place)
+    if marked is None:
+        return None
+    text = marked.replace("`", "").replace("( ", "(").replace(" )", ")")
     return text if len(text) <= _LONGEST_EXPRESSION else f"{text[:_LONGEST_EXPRESSION]}…"
 
 

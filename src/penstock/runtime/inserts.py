@@ -47,6 +47,12 @@ def insert_rows(engine: Engine, statement: Insert, plan: LogicalPlan) -> None:
 
 def append_rows(engine: Engine, stream: str, data: object, *, partition: int | None, key: str | None) -> list[Appended]:
     """What `append` does: rows of a program to an embedded topic or a memory stream."""
+    if partition is not None and key is not None:
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            "append takes a partition or a key, and both are given",
+            hint="rows go to the partition, or each to that of a hash of its key: leave one out",
+        )
     found = engine.session.catalog.get(Name(stream))
     if not isinstance(found, SourceDefinition | SinkDefinition) or found.options.connector not in _APPENDED:
         connector = getattr(getattr(found, "options", None), "connector", None)

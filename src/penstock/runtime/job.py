@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.runtime.job_spec import JobSpec
     from penstock.stores.views import ViewStore
 
+START_SECONDS: Final = 180.0  # a job that does not run by then is given up by whoever waits for it
 _NOTE_SECONDS: Final = 10.0  # it takes milliseconds; a query that ends in between never notes it
 
 
@@ -83,9 +84,10 @@ class Job:
             before = self.state
             if before is after:
                 return
-            check_transition(self.name, before, after)
+            check_transition(self.name, before, after, self.error)
             self.state = after
-            self.error = error
+            if error is not None or before is not JobState.RESTARTING or after is not JobState.STARTING:
+                self.error = error  # of one that is tried again, what the last try ended with is told until it runs
             self._changed.notify_all()
         if self._on_change is not None:
             self._on_change(self, before, after, reason)
@@ -132,7 +134,7 @@ class Job:
         """Stop the query at a batch boundary."""
         with self.control:
             if self.state is not after:
-                check_transition(self.name, self.state, after)
+                check_transition(self.name, self.state, after, self.error)
             self._end_run()
             self.move(after, reason)
 
@@ -164,7 +166,8 @@ class Job:
                     )
                 left = end - time.monotonic()
                 if left <= 0:
-                    raise TimeoutError(f"job {self.name}: {what} took longer than {timeout:g} seconds")
+                    last = "" if self.error is None else f", and ended with: {self.error}"
+                    raise TimeoutError(f"job {self.name}: {what} took longer than {timeout:g} seconds{last}")
                 self._changed.wait(min(left, every))
 
     def wait_first_batch(self, timeout: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.catalog.define import as_sink
@@ -33,6 +34,17 @@ def sources_of(plan: JobPlan, session: Session) -> tuple[SourceDefinition, ...]:
             raise InternalError(f"a job reads {scan.relation}, which is no source")
         found.append(definition)
     return tuple(found)
+
+
+def spec_now(engine: Engine, spec: JobSpec) -> JobSpec:
+    """A job as the catalog defines it now: what ALTER changes counts from the next start of the jobs it concerns."""
+    key = ObjectKey("relation", spec.name)
+    owner = engine.session.catalog[key] if spec.kind in ("view", "sink") and key in engine.session.catalog else None
+    if isinstance(owner, MaterializedViewDefinition) and owner.text != spec.sql:
+        return view_spec(engine, owner)
+    if isinstance(owner, SinkDefinition) and owner.text != spec.sql:
+        return sink_spec(engine, owner)
+    return replace(spec, sources=sources_of(spec.plan, engine.session))
 
 
 def view_spec(engine: Engine, definition: MaterializedViewDefinition) -> JobSpec:

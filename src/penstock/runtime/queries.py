@@ -14,6 +14,7 @@ from sqlglot import exp
 from penstock.catalog.model import DimensionDefinition, MaterializedViewDefinition, ObjectKey, SourceDefinition
 from penstock.catalog.system import find_system
 from penstock.errors import PenstockError, RuntimeFailure
+from penstock.plan.distinct_steps import plain_sessions
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.store_text import store_sql
 from penstock.runtime.bounded import bounded_frame
@@ -83,6 +84,7 @@ def spark_answer(engine: Engine, plan: LogicalPlan) -> Answer:
     """The answer of Spark, whoever else could give it."""
     spark = engine.home.spark().newSession()
     tree = plan.spark.copy()
+    plain_sessions(tree)
     as_of: AsOf = {}
     views: dict[str, str] = {}
     try:

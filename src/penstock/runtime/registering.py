@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from penstock.catalog.function_body import REGISTERED
 from penstock.catalog.python_types import in_parts, python_type, read_signature
 from penstock.errors import CatalogError, InternalError, PenstockError
 from penstock.plan.analyze import analyze
 from penstock.runtime.functions import MISSING
+from penstock.runtime.job import START_SECONDS
 from penstock.runtime.states import JobState
 from penstock.secrets import Secret
 from penstock.sql.script import parse_statement
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from penstock.catalog.python_types import PythonSignature
     from penstock.runtime.engine import Engine
     from penstock.types import SqlType
-
-_START_SECONDS: Final = 180.0
 
 
 def register_function(
@@ -88,7 +87,7 @@ def start_waiting(engine: Engine, function: str) -> None:
             if waits:
                 job.start(f"function {function} is there")
         if waits:
-            job.wait_first_batch(_START_SECONDS)
+            job.wait_first_batch(START_SECONDS)
 
 
 def _parameters(name: str, arguments: Sequence[object] | None, signature: PythonSignature) -> tuple[Parameter, ...]:

@@ -10,15 +10,17 @@ from penstock.connectors.registry import source_of
 from penstock.connectors.source import OutsideSource, ScanRequest
 from penstock.errors import PenstockError, RuntimeFailure
 from penstock.plan.fingerprint import describe_difference
-from penstock.plan.job_plan import BATCH_VIEW, KEEP_COLUMN
+from penstock.plan.job_plan import BATCH_VIEW
 from penstock.plan.processing_plan import CLOCK
+from penstock.plan.scan_columns import columns_to_read
+from penstock.plan.update_mode import KEEP_COLUMN
 from penstock.runtime.event_time import EventTimeTracker, ScanTime
 from penstock.runtime.failures import as_failure
 from penstock.runtime.job_spec import idle_timeout_us
 from penstock.runtime.realtime import check_slots, is_realtime
 from penstock.runtime.realtime_run import RealtimeRun
 from penstock.runtime.run import Run
-from penstock.spark.checked_scan import CheckedScan, columns_to_read
+from penstock.spark.checked_scan import CheckedScan
 from penstock.spark.core_frame import core_frame
 from penstock.spark.offset_log import check_checkpoint
 from penstock.spark.spark_types import sql_type_of

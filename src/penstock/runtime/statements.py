@@ -16,16 +16,19 @@ from penstock.catalog.model import (
 )
 from penstock.catalog.text import canonical_text
 from penstock.errors import CatalogError, InternalError, PenstockError, UnsupportedError
+from penstock.runtime import job_control
 from penstock.runtime.error_places import place
 from penstock.runtime.inserts import insert_rows
 from penstock.runtime.job_statements import make_insert_spec, make_sink_spec, make_view_spec
 from penstock.runtime.queries import answer
 from penstock.runtime.retries import retry_dead_letters
+from penstock.runtime.runs import check_fingerprint
 from penstock.runtime.topic_partitions import refuse_fewer
 from penstock.sql import statements as s
 from penstock.stores.views import Answer
 
 if TYPE_CHECKING:
+    from penstock.catalog.model import Definition
     from penstock.plan.analyze import Analysis
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.script import StatementReport
@@ -43,9 +46,9 @@ def run_statement(engine: Engine, report: StatementReport) -> Answer | None:
         raise report.error
     if report.statement is None or report.analysis is None:
         raise InternalError("a statement without analysis")
-    if isinstance(report.statement, s.Select):
-        return answer(engine, _only_plan(report.analysis), report.span)
     try:
+        if isinstance(report.statement, s.Select):
+            return answer(engine, _only_plan(report.analysis), report.span)
         with engine.turn:
             _run(report.statement, engine, report.analysis)
     except PenstockError as error:
@@ -192,7 +195,19 @@ def _alter(statement: s.Alter, engine: Engine, analysis: Analysis) -> None:
     before, after = engine.session.catalog.find(statement.name), analysis.session.catalog.find(statement.name)
     if before is not None and after is not None:
         refuse_fewer(engine.home, before, after)
+        _refuse_other_state(engine, after, analysis)
     engine.put_catalog(analysis.session)
+
+
+def _refuse_other_state(engine: Engine, after: Definition, analysis: Analysis) -> None:
+    """Refuse an ALTER under which the job could not go on from the state it has."""
+    job = engine.jobs.get(after.name.text)
+    if job is None or analysis.plan is None:
+        return
+    if isinstance(after, MaterializedViewDefinition):
+        check_fingerprint(make_view_spec(after, analysis.plan, analysis.session), job.spec.plan.state)
+    elif isinstance(after, SinkDefinition):
+        check_fingerprint(make_sink_spec(after, analysis.plan, analysis.session), job.spec.plan.state)
 
 
 @_run.register(s.Insert)
@@ -228,21 +243,21 @@ def _statement_set(statement: s.StatementSet, engine: Engine, analysis: Analysis
 def _control(statement: s.ControlJob, engine: Engine, analysis: Analysis) -> None:
     name = statement.name.text
     if statement.action == "PAUSE":
-        engine.pause(name)
+        job_control.pause(engine, name)
     elif statement.action == "RESUME":
-        engine.resume(name)
+        job_control.resume(engine, name)
     elif statement.action == "RESTART":
-        engine.restart(name)
+        job_control.restart(engine, name)
     elif statement.drain:
-        engine.drain(name, timeout=600.0)
+        job_control.drain(engine, name, timeout=600.0)
     else:
-        engine.stop(name)
+        job_control.stop(engine, name)
 
 
 @_run.register(s.AdvanceWatermark)
 def _advance(statement: s.AdvanceWatermark, engine: Engine, analysis: Analysis) -> None:
     stream = engine.session.catalog.get(statement.stream)
-    engine.advance_watermark(stream.name.text, statement.timestamp_us)
+    job_control.advance_watermark(engine, stream.name.text, statement.timestamp_us)
 
 
 @_run.register(s.RetryDeadLetters)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from penstock.errors import RuntimeFailure
+from penstock.errors import PenstockError, RuntimeFailure
 
 
 class JobState(StrEnum):
@@ -61,11 +61,14 @@ TRANSITIONS: Final[dict[JobState, frozenset[JobState]]] = {
 _WAIT: Final = "wait until it runs"
 
 
-def check_transition(job: str, before: JobState, after: JobState) -> None:
-    """Refuse, with JOB_STATE, a change of state that makes no sense."""
+def check_transition(job: str, before: JobState, after: JobState, error: PenstockError | None = None) -> None:
+    """Refuse, with JOB_STATE, a change of state that makes no sense; `error` is why the job has failed, if it has."""
     if after not in TRANSITIONS[before]:
+        cure = error.hint if error is not None and before is JobState.FAILED else None
         raise RuntimeFailure(
-            "JOB_STATE", f"job {job} is {before} and cannot {_VERBS[after]}", hint=_hint(job, before, after)
+            "JOB_STATE",
+            f"job {job} is {before} and cannot {_VERBS[after]}",
+            hint=cure or _hint(job, before, after),
         )
 
 

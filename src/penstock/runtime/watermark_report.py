@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from penstock.frozen import frozen
-from penstock.runtime.event_time import EventTimeTracker, HeldBack, PartitionState
+from penstock.runtime.event_time import EventTimeTracker, HeldBack, PartitionState, PartitionTime
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMED_AT_MOST: Final = 3
@@ -95,12 +95,13 @@ def _reason(tracker: EventTimeTracker, held: tuple[HeldBack, ...], now_us: int) 
     names = _named(held)
     verb = "has" if len(held) == 1 else "have"
     first = held[0]
+    until = _until(held, _others(tracker, held), now_us)
     if first.watermark_us is None:
-        return f"{names} {verb} had no row yet{_until(held, now_us)}"
+        return f"{names} {verb} had no row yet{until}"
     is_slowest = f"{names} {'is' if len(held) == 1 else 'are'} slowest"
     if tracker.watermark_us is not None and first.watermark_us < tracker.watermark_us:
-        return f"{is_slowest}, still at {shown_time(first.watermark_us)}{_until(held, now_us)}"
-    return f"{is_slowest}{_until(held, now_us)}"
+        return f"{is_slowest}, still at {shown_time(first.watermark_us)}{until}"
+    return f"{is_slowest}{until}"
 
 
 def _named(held: tuple[HeldBack, ...]) -> str:
@@ -110,15 +111,30 @@ def _named(held: tuple[HeldBack, ...]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _until(held: tuple[HeldBack, ...], now_us: int) -> str:
-    """When the last of them is left out, if no row comes."""
+def _others(tracker: EventTimeTracker, held: tuple[HeldBack, ...]) -> list[PartitionTime]:
+    """The partitions that have a say as well, and hold nothing back."""
+    holding = {(each.scan, each.partition) for each in held}
+    return [
+        each
+        for each in tracker.partitions()
+        if each.state in ("active", "no rows yet") and (each.scan, each.partition) not in holding
+    ]
+
+
+def _until(held: tuple[HeldBack, ...], others: list[PartitionTime], now_us: int) -> str:
+    """When the last of them is left out, if no row comes: in favour of others, never of silence alone."""
     moments = [each.idle_at_us for each in held]
     if None in moments:
         return ", and without an idle_timeout nothing is left out"
-    left = max(moment for moment in moments if moment is not None) - now_us
-    whom = "it is" if len(held) == 1 else "they are"
+    last = max(moment for moment in moments if moment is not None)
     # Rounded up: "0 s" would be a promise that the clock has already broken.
-    return f"; {whom} left out when no row comes for another {max(-(-left // _SECOND), 0)} s"
+    seconds = f"another {max(-(-(last - now_us) // _SECOND), 0)} s"
+    it, is_, has = ("it", "is", "has") if len(held) == 1 else ("they", "are", "have")
+    if not others:
+        return f"; when no row comes for {seconds} {it} {is_} idle, which moves nothing"
+    if any(each.idle_at_us is None or each.idle_at_us > last for each in others):
+        return f"; {it} {is_} left out when no row comes for {seconds}"
+    return f"; {it} {is_} left out when {it} {has} no row for {seconds} and others have"
 
 
 def shown_time(time_us: int) -> str:

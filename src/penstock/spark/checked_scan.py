@@ -15,8 +15,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from penstock.connectors.metadata_columns import deleted, with_metadata
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import SampledSource, ScanRequest
@@ -26,6 +24,7 @@ from penstock.formats.registry import uses_registry
 from penstock.frozen import frozen
 from penstock.plan.changed_rows import DELETED, PLACE
 from penstock.plan.computed import bind_computed
+from penstock.plan.scan_columns import needed_columns
 from penstock.plan.spark_text import spark_sql
 from penstock.spark.format_outside import outside_for
 from penstock.spark.watermark_calls import delayed, own_watermark
@@ -376,24 +375,6 @@ class _Check:
     fails: Column  # never NULL
     reason: str
     error: Column
-
-
-def needed_columns(definition: SourceDefinition, wanted: set[str]) -> set[str]:
-    """The declared columns that `wanted` ones are made of, themselves included."""
-    needed = {name.casefold() for name in wanted}
-    for entry in definition.columns:
-        if entry.computed is not None and entry.name.casefold() in needed:
-            needed |= {column.name.casefold() for column in entry.computed.find_all(exp.Column)}
-    return {entry.name for entry in definition.columns if entry.name.casefold() in needed}
-
-
-def columns_to_read(definition: SourceDefinition, scan: ScanPlan) -> tuple[str, ...]:
-    """The physical columns that a scan has to fetch: those of the query, of its event time, and NOT NULL ones."""
-    wanted = {*scan.columns, *(entry.name for entry in definition.columns if not entry.nullable)}
-    if scan.event_time is not None:
-        wanted.add(scan.event_time.column)
-    needed = needed_columns(definition, wanted)
-    return tuple(entry.name for entry in definition.columns if entry.physical and entry.name in needed)
 
 
 def _quoted(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
     from penstock.plan.job_plan import JobPlan
     from penstock.spark.dimension_frames import DimensionFrames
+
+# How Spark tells columns of sessions and of other windows.
+_SESSION: Final = "spark.sessionWindow"
+_WINDOW: Final = "spark.timeWindow"
 
 
 def core_frame(spark: SparkSession, plan: JobPlan, dimensions: Sequence[DimensionFrames] = ()) -> DataFrame:
@@ -24,5 +28,16 @@ def core_frame(spark: SparkSession, plan: JobPlan, dimensions: Sequence[Dimensio
             rows = functions.broadcast(rows)
         rows.createOrReplaceTempView(query.view)
     for step in plan.steps:
-        spark.sql(step.sql).dropDuplicates(list(step.keys) or None).createOrReplaceTempView(step.view)
+        rows = spark.sql(step.sql)
+        made = rows.dropDuplicates(list(step.keys) or None) if step.sessions is None else _closed(rows, step.sessions)
+        made.createOrReplaceTempView(step.view)
     return spark.sql(plan.core)
+
+
+def _closed(rows: DataFrame, sessions: str) -> DataFrame:
+    """The rows with a column of sessions as windows that have closed: Spark must not find sessions by it anew."""
+    from pyspark.sql import functions
+
+    known = {name: value for name, value in rows.schema[sessions].metadata.items() if name != _SESSION}
+    window = functions.col(sessions).alias(sessions, metadata=known | {_WINDOW: True})
+    return rows.select(*(window if name == sessions else functions.col(f"`{name}`") for name in rows.columns))

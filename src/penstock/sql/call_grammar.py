@@ -137,10 +137,14 @@ class CallGrammar(TypeGrammar):
             if token.token_type in self.NO_PAREN_FUNCTIONS:
                 return self.NO_PAREN_FUNCTIONS[token.token_type]()
             return self.expression(exp.Anonymous(this=token.text, expressions=[]))
+        begin = self._curr
         first = unit_argument(self, upper)
         arguments = [first] if first is not None else []
         if first is None or self._match(T.COMMA):
             arguments += self._parse_csv(self._parse_lambda)
+        if first is not None and len(arguments) < 3:
+            # DATEDIFF(d, e): a column that is called as a unit is
+            arguments[0] = exp.Column(this=exp.to_identifier(begin.text)).update_positions(begin)
         returned = json_returning(self, upper)
         self._match_r_paren()
         call: exp.Expr = exp.Anonymous(this=token.text, expressions=arguments)

@@ -19,6 +19,8 @@ T = TokenType
 
 _WINDOWS: Final = frozenset({"TUMBLE", "HOP", "SESSION", "CUMULATE"})
 
+FILE_HINT: Final = "make a table of a file first: CREATE TABLE t (…) WITH (connector = 'file', path = '…')"
+
 # Two words that begin a clause behind a relation or a select item, where one word would be taken for an alias.
 _CLAUSES: Final = {
     "EMIT": frozenset({"CHANGES", "FINAL", "ON"}),
@@ -42,7 +44,7 @@ class RelationGrammar(ExpressionGrammar):
         """One item of a FROM clause, without the joins behind it."""
         found = self._parse_table()
         if found is None:
-            self.fail("a table name")
+            self.fail("a table name", FILE_HINT if self.at(T.STRING) else None)
         return found
 
     def subquery(self) -> exp.Subquery:

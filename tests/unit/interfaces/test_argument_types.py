@@ -105,3 +105,12 @@ def test_rows_of_dicts_name_the_row_that_is_none(db: Database) -> None:
 def test_a_path_of_any_kind_opens(tmp_path: Path) -> None:
     with penstock.connect(str(tmp_path / "home")) as opened:
         assert opened.path == tmp_path / "home"
+
+
+def test_a_partition_and_a_key_at_once_are_refused(db: Database) -> None:
+    """Either would be silently ignored for the other."""
+    with pytest.raises(PenstockError, match="append takes a partition or a key, and both are given") as error:
+        db.append("t", [{"a": "x"}], partition=0, key="a")
+    assert error.value.condition == "INVALID_ARGUMENT"
+    assert "leave one out" in (error.value.hint or "")
+    assert db.append("t", [{"a": "x"}], key="a")[0].count == 1

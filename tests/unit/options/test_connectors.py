@@ -473,3 +473,10 @@ def test_canonical_options_mean_the_same(written: dict[str, object]) -> None:
     first = resolve(written)
     again = resolve({option.key: option.value for option in first.canonical})
     assert again == first
+
+
+def test_what_to_do_about_a_value_that_cannot_be_used_is_told() -> None:
+    assert refusal({"connector": "topic", "partitions": 0}).hint == "leave it out for the default, 1"
+    assert refusal({**KAFKA, "idle_timeout": "abc"}).hint == (
+        "write a number with its unit, such as '5 s', or leave it out for what the setting idle_timeout says"
+    )

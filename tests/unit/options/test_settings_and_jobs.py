@@ -79,6 +79,25 @@ def test_h9_m10_values_that_no_setting_takes(key: str, written: object) -> None:
     assert (caught.value.condition, caught.value.span) == ("INVALID_SETTING", VALUE)
 
 
+@pytest.mark.parametrize(
+    ("key", "written", "hint"),
+    [
+        (
+            "idle_timeout",
+            "abc",
+            "write a number with its unit, such as '5 s', or leave it out for the default, 1 minute",
+        ),
+        ("state_ttl", "abc", "write a number with its unit, such as '5 s'"),
+        ("max_parallelism", 0, "leave it out for the default, 16"),
+        ("late", "dorp", "did you mean 'drop'?"),
+    ],
+)
+def test_what_to_write_instead_is_told(key: str, written: object, hint: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        resolve_setting(key, value(written), KEY, VALUE)
+    assert caught.value.hint == hint
+
+
 @pytest.mark.parametrize("key", ["checkpoint_interval", "max_future_drift", "changelog_retention"])
 @pytest.mark.parametrize("written", ["0 s", 0, interval(0)])
 def test_a_duration_of_nothing_is_told_to_be_longer(key: str, written: object) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.plan.relation import Mode
 from tests.unit.plan.analysis import last, planned, refused, spark
 
@@ -135,3 +137,15 @@ def test_risingwaves_temporal_filters_are_not_there_yet() -> None:
     sql = "SELECT symbol FROM trades WHERE ts > NOW() - INTERVAL '1 week'"
     assert any("not taken out again" in notice for notice in last(sql).notices)
     assert refused("SET dialect = 'risingwave';" + sql) == "CLAUSE_NOT_YET"
+
+
+@pytest.mark.parametrize(
+    ("call", "written"),
+    [
+        ("DATE_ADD(d, 30)", "date_add(`s`.`d`, 30)"),
+        ("DATEDIFF(d, m)", "datediff(`s`.`d`, `s`.`m`)"),
+        ("DATEDIFF(DAY, d, m)", "timestampdiff(DAY, `s`.`d`, `s`.`m`)"),
+    ],
+)
+def test_a_column_that_is_called_as_a_unit(call: str, written: str) -> None:
+    assert written in spark(f"CREATE STREAM s (d DATE, m DATE); SELECT {call} AS x FROM s")

@@ -56,6 +56,14 @@ def test_a_refusal_says_what_to_do(before: JobState, after: JobState, message: s
     assert (refused.value.message, refused.value.hint) == (message, hint)
 
 
+def test_a_job_that_has_failed_says_what_helps_it() -> None:
+    """Where that is known, starting it again is not it."""
+    error = RuntimeFailure("LATE_ROW", "a row came too late", hint="ALTER it")
+    with pytest.raises(RuntimeFailure) as refused:
+        check_transition("v", S.FAILED, S.PAUSED, error)
+    assert refused.value.hint == "ALTER it"
+
+
 def test_which_states_have_work_under_way() -> None:
     assert [state for state in JobState if state.active] == [S.STARTING, S.RUNNING, S.RESTARTING, S.DRAINING]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING, cast
 from penstock.clock import ManualClock
 from penstock.errors import PenstockError, RuntimeFailure
 from penstock.runtime.backoff import transient
+from penstock.runtime.job import Job
 from penstock.runtime.states import JobState
 from penstock.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from penstock.runtime.job import Job
+    from penstock.runtime.job_spec import JobSpec
     from penstock.runtime.run import Run
+    from penstock.stores.views import ViewStore
 
 FULL = RuntimeFailure("STORAGE_FULL", "no space left")
 DAMAGED = RuntimeFailure("CHECKPOINT_DAMAGED", "it cannot be read")
@@ -137,3 +140,22 @@ def test_closing_waits_for_an_end_that_is_being_written_down() -> None:
     supervisor.ended(cast("Job", job), cast("Run", run))
     assert not restarting(job)
     assert job.state.value == "running", "the end of a query that closing ends is no failure"
+
+
+def test_why_a_job_is_tried_again_is_told_until_it_runs(tmp_path: Path) -> None:
+    made = Job(
+        cast("JobSpec", SimpleNamespace(name="j")),
+        cast("ViewStore", None),
+        ManualClock(),
+        cast("Callable[[Job, int], Run]", None),
+        tmp_path,
+    )
+    for state, error in (
+        (JobState.STARTING, None),
+        (JobState.RESTARTING, FULL),
+        (JobState.STARTING, None),
+    ):
+        made.move(state, "", error)
+    assert made.error is FULL
+    made.move(JobState.RUNNING, "")
+    assert made.error is None

@@ -38,9 +38,33 @@ def test_a_partition_without_rows_is_named_with_the_time_it_has_left() -> None:
         ExplainedPartition("s", 1, None, None, "no rows yet", holds_back=True),
     )
     assert answer.sentence == (
-        "v has no watermark yet: s partition 1 has had no row yet; it is left out when no row comes for another 43 s"
+        "v has no watermark yet: s partition 1 has had no row yet; "
+        "it is left out when it has no row for another 43 s and others have"
     )
+    tracker.observe("s", {0: 6 * S}, now_us=10 * S)
+    assert told(tracker, 17 * S + 1).endswith("; it is left out when no row comes for another 43 s")
     assert told(tracker, 2 * IDLE).endswith("another 0 s")
+
+
+def test_what_is_told_of_partitions_left_out_comes_true() -> None:
+    """A partition is left out where another one goes on without it; silence alone moves nothing."""
+    alone = EventTimeTracker([ScanTime("s", idle_timeout_us=IDLE)], 0)
+    alone.observe("s", {0: S}, now_us=0)
+    assert told(alone).endswith(
+        "s partition 0 is slowest; when no row comes for another 60 s it is idle, which moves nothing"
+    )
+    assert alone.tick(2 * IDLE) == S
+
+    silent = EventTimeTracker([ScanTime("s", idle_timeout_us=IDLE, partitions=2)], 0)
+    silent.observe("s", {0: S, 1: 5 * S}, now_us=0)
+    assert told(silent).endswith("it is left out when it has no row for another 60 s and others have")
+    assert silent.tick(2 * IDLE) == S
+
+    outlived = EventTimeTracker([ScanTime("s", idle_timeout_us=IDLE, partitions=2)], 0)
+    outlived.observe("s", {0: S, 1: 5 * S}, now_us=0)
+    outlived.observe("s", {1: 6 * S}, now_us=S)
+    assert told(outlived).endswith("it is left out when no row comes for another 60 s")
+    assert outlived.tick(IDLE) == 6 * S
 
 
 def test_the_slowest_partition_is_named() -> None:
@@ -66,7 +90,7 @@ def test_many_partitions_are_counted_instead_of_listed() -> None:
     three = EventTimeTracker([ScanTime("s", idle_timeout_us=IDLE, partitions=3)], 0)
     assert told(three) == (
         "v has no watermark yet: s partition 0, s partition 1 and s partition 2 have had no row yet; "
-        "they are left out when no row comes for another 60 s"
+        "when no row comes for another 60 s they are idle, which moves nothing"
     )
     many = EventTimeTracker([ScanTime("s", partitions=16)], 0)
     assert "s partition 0, s partition 1 and 14 more have had no row yet" in told(many)

@@ -359,3 +359,12 @@ def test_an_empty_pattern_is_a_syntax_error() -> None:
 def test_match_recognize_without_definitions_can_be_printed() -> None:
     canonical = format_statement(parse_statement("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A)) AS m"))
     assert format_statement(parse_statement(canonical)) == canonical
+
+
+@pytest.mark.parametrize("text", ["SELECT * FROM '/etc/passwd'", "SELECT * FROM t JOIN 'data/*.json' ON TRUE"])
+def test_a_path_in_the_place_of_a_table_is_told_how_to_become_one(text: str) -> None:
+    error = refusal(text)
+    assert (error.condition, error.message) == ("SYNTAX_ERROR", "expected a table name, found a string")
+    assert error.hint is not None
+    assert "CREATE TABLE t (…) WITH (connector = 'file', path = '…')" in error.hint
+    assert refusal("SELECT * FROM 5").hint is None

@@ -219,6 +219,26 @@ def test_the_kind_of_a_failed_statement(text: str, kind: str) -> None:
     assert parsed.kind == kind
 
 
+@pytest.mark.parametrize("action", ["PAUSE", "RESUME", "RESTART", "STOP"])
+def test_a_job_without_a_name_is_a_name_that_is_missing(action: str) -> None:
+    for text in (action, f"{action} JOB", f"{action} job;"):
+        error = refusal(text)
+        assert error.condition == "SYNTAX_ERROR"
+        assert error.message == "expected the name of a job, found the end of the statement"
+        assert error.hint is not None
+        assert "SHOW JOBS" in error.hint
+    quoted = s.Name("job", quoted=True)
+    for text in (f'{action} "job"', f'{action} JOB "job"'):
+        [parsed] = parse_script(text)
+        assert parsed.statement == s.ControlJob(action=action, name=quoted)  # type: ignore[arg-type]
+
+
+def test_a_job_without_a_name_is_not_drained() -> None:
+    assert refusal("STOP JOB WITH DRAIN").message == "expected the name of a job, found WITH"
+    [parsed] = parse_script('STOP "job" WITH DRAIN')
+    assert parsed.statement == s.ControlJob(action="STOP", name=s.Name("job", quoted=True), drain=True)
+
+
 def refusal(text: str) -> PenstockError:
     [parsed] = parse_script(text)
     assert parsed.error is not None, text

@@ -11,6 +11,7 @@ from penstock.interfaces.database import Database
 from penstock.interfaces.installation import require
 from penstock.plan.script import report_statement
 from penstock.runtime.engine import Engine
+from penstock.runtime.job_control import resume
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,7 +80,7 @@ class DatabaseEngine:
         self._database.drain(name, timeout)
 
     def resume_job(self, name: str) -> None:
-        self._engine.resume(name)
+        resume(self._engine, name)
 
     def close(self) -> None:
         self._database.close()

@@ -1,17 +1,20 @@
 """Distinct aggregates in the shape that Spark keeps on a stream.
 
     COUNT(DISTINCT user_id)  ->  CAST(SIZE(COLLECT_SET(user_id)) AS BIGINT)
+    SUM(DISTINCT price)      ->  AGGREGATE(COLLECT_SET(price), CAST(NULL AS BIGINT), (sum, x) -> …)
 
-Spark refuses DISTINCT in streaming aggregates; a set of the values of one window and group gives the same count.
+Spark refuses DISTINCT in streaming aggregates; the set of the values of one window and group gives the same answer.
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
+from penstock.catalog.return_types import apply_rule
 from penstock.errors import NotYetError
-from penstock.plan.trees import aggregate_text, call
+from penstock.plan.trees import aggregate_text, call, column, identifier, number, type_of
 from penstock.sql.spans import span_of
+from penstock.types import SqlType
 
 
 def distinct_aggregates(tree: exp.Expr) -> exp.Expr:
@@ -25,7 +28,6 @@ def distinct_aggregates(tree: exp.Expr) -> exp.Expr:
         parent = node.parent
         replaced: exp.Expr = node
         if isinstance(parent, exp.Filter):
-            # the filter belongs to the set, not to its size
             replacement = _filtered(replacement, parent)
             replaced = parent
         if replaced is tree:
@@ -43,10 +45,19 @@ def _rewrite(node: exp.Anonymous, distinct: exp.Distinct) -> exp.Expr:
         return call(name, *[inner.copy() for inner in distinct.expressions])  # distinct changes nothing
     if name in ("collect_list", "array_agg"):
         return call("collect_set", *[inner.copy() for inner in distinct.expressions])
+    if name == "listagg":
+        return _joined(node, distinct)
+    if name in ("sum", "avg", "mean") and len(distinct.expressions) == 1:
+        given = type_of(distinct.expressions[0])
+        total = apply_rule("sum", [given]) if given is not None and given.numeric else None
+        if given is not None and total is not None:
+            values = call("collect_set", distinct.expressions[0].copy())
+            mean = apply_rule("avg", [given])
+            return _sum(values, total) if name == "sum" or mean is None else _mean(values, total, mean)
     raise NotYetError(
         "UPDATING_DISTINCT",
         f"{aggregate_text(node) or name} is not there yet on a stream",
-        hint="COUNT(DISTINCT …) works in a window that closes",
+        hint="COUNT, SUM and AVG take DISTINCT in a window that closes, and others where the view store answers",
         span=span_of(node),
     )
 
@@ -54,6 +65,34 @@ def _rewrite(node: exp.Anonymous, distinct: exp.Distinct) -> exp.Expr:
 def _count(values: exp.Expr) -> exp.Expr:
     # the size of an array is INT, and a count is BIGINT
     return exp.Cast(this=call("size", values), to=exp.DataType.build("BIGINT"))
+
+
+def _sum(values: exp.Expr, kind: SqlType) -> exp.Expr:
+    """The sum of a set; NULL where it is empty."""
+    start, zero = _cast(exp.Null(), kind), _cast(number(0), kind)
+    total = exp.Add(this=call("coalesce", column("__sum"), zero), expression=_cast(column("__x"), kind))
+    add = exp.Lambda(this=_cast(exp.Paren(this=total), kind), expressions=[identifier("__sum"), identifier("__x")])
+    return call("aggregate", values, start, add)
+
+
+def _mean(values: exp.Expr, total: SqlType, kind: SqlType) -> exp.Expr:
+    """The mean of a set; NULL where it is empty, as its sum is."""
+    size = call("nullif", call("size", values.copy()), number(0))
+    count = _cast(size, SqlType("DECIMAL", (20, 0)) if total.name == "DECIMAL" else total)
+    return _cast(exp.Paren(this=exp.Div(this=_sum(values, total), expression=count)), kind)
+
+
+def _joined(node: exp.Anonymous, distinct: exp.Distinct) -> exp.Expr:
+    """The texts of a set in one, NULL where it is empty; Spark's own come in any order, these in that of the texts."""
+    value, *rest = [*distinct.expressions, *node.expressions[1:]]
+    texts = call("collect_set", value.copy())
+    separator = rest[0].copy() if rest else exp.Literal.string("")
+    some = exp.GT(this=call("size", texts), expression=number(0))
+    return call("if", some, call("array_join", call("array_sort", texts.copy()), separator), exp.Null())
+
+
+def _cast(value: exp.Expr, kind: SqlType) -> exp.Cast:
+    return exp.Cast(this=value, to=exp.DataType.build(kind.spark(), dialect="spark"))
 
 
 def _value(distinct: exp.Distinct) -> exp.Expr:
@@ -68,7 +107,10 @@ def _value(distinct: exp.Distinct) -> exp.Expr:
 
 
 def _filtered(replacement: exp.Expr, parent: exp.Filter) -> exp.Expr:
-    if isinstance(replacement, exp.Cast):
-        values = replacement.this.expressions[0]
-        return _count(exp.Filter(this=values.copy(), expression=parent.expression.copy()))
-    return exp.Filter(this=replacement, expression=parent.expression.copy())
+    """The condition belongs to what is aggregated: to the sets, where something is made of them."""
+    sets = [node for node in replacement.find_all(exp.Anonymous) if node.name == "collect_set"]
+    if not sets or replacement is sets[0]:
+        return exp.Filter(this=replacement, expression=parent.expression.copy())
+    for found in sets:
+        found.replace(exp.Filter(this=found.copy(), expression=parent.expression.copy()))
+    return replacement

@@ -1,7 +1,10 @@
-"""Turns EXISTS over a window into a semi join, NOT EXISTS into an anti join.
+"""Turns EXISTS and IN over a window into a semi join, NOT EXISTS and NOT IN into an anti join.
 
     SELECT … FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.window_start = l.window_start)
     -> SELECT … FROM l LEFT SEMI JOIN r ON r.k = l.k AND r.window_start = l.window_start
+
+    SELECT … FROM l WHERE l.k IN (SELECT k FROM r WHERE r.window_start = l.window_start)
+    -> SELECT … FROM l LEFT SEMI JOIN r ON l.k = r.k AND r.window_start = l.window_start
 
 Only where the subquery compares window bounds: any other EXISTS over a stream has a result that changes over time,
 and over a bounded table Spark does it by itself. Every column in the condition must say its relation, because inside
@@ -44,8 +47,8 @@ def _rewrite(select: exp.Select, where: exp.Where) -> None:
 
 def _join(conjunct: exp.Expr) -> exp.Join | None:
     negated = isinstance(conjunct, exp.Not)
-    exists = conjunct.this if negated else conjunct
-    inner = exists.this if isinstance(exists, exp.Exists) else None
+    asked = conjunct.this if negated else conjunct
+    inner = asked.this if isinstance(asked, exp.Exists) else asked.args.get("query")
     if isinstance(inner, exp.Subquery):
         inner = inner.this
     if not isinstance(inner, exp.Select) or not _plain(inner):
@@ -57,7 +60,32 @@ def _join(conjunct: exp.Expr) -> exp.Join | None:
     if any(column.args.get("table") is None for column in columns) or condition.find(exp.Query) is not None:
         return None
     source = inner.args["from_"].this
+    if isinstance(asked, exp.In):
+        equal = _equal(asked.this, inner, negated=negated)
+        if equal is None:
+            return None
+        condition = exp.And(this=equal, expression=condition.copy())
     return exp.Join(this=source.copy(), kind="ANTI" if negated else "SEMI", on=condition.copy())
+
+
+def _equal(value: exp.Expr, inner: exp.Select, *, negated: bool) -> exp.Expr | None:
+    """What IN compares; None where a name could mean another column inside a join."""
+    alias = inner.args["from_"].this.alias_or_name
+    item = inner.expressions[0].unalias() if len(inner.expressions) == 1 else None
+    if not isinstance(item, exp.Column) or isinstance(item.this, exp.Star) or not alias:
+        return None
+    if not isinstance(value, exp.Column) or value.args.get("table") is None:
+        return None
+    other = item.copy()
+    if other.args.get("table") is None:
+        other.set("table", exp.to_identifier(alias))
+    equal: exp.Expr = exp.EQ(this=value.copy(), expression=other)
+    if not negated:
+        return equal
+    # NOT IN leaves a row out also where it is not known whether it is in
+    for side in (value, other):
+        equal = exp.Or(this=equal, expression=exp.Is(this=side.copy(), expression=exp.Null()))
+    return exp.Paren(this=equal)
 
 
 def _plain(inner: exp.Select) -> bool:

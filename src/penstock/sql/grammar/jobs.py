@@ -33,7 +33,7 @@ def control(p: PenstockParser) -> ControlJob:
     action = p.any_word("PAUSE", "RESUME", "RESTART", "STOP")
     if action is None:
         p.fail("PAUSE, RESUME, RESTART or STOP")
-    if p.ahead("JOB") and p.following:
+    if p.ahead("JOB") and not p.at(T.IDENTIFIER):
         p.step()
     name = _job_name(p)
     first = p.current
@@ -48,6 +48,8 @@ def _job_name(p: PenstockParser) -> Name:
     if token.token_type == T.STRING:
         p.step()
         return Name(token.text, True, token_span(token))
+    if not token:
+        p.fail("the name of a job", 'SHOW JOBS lists them; quote one that is called "job" itself')
     return p.name("the name of a job")
 
 

@@ -1,7 +1,8 @@
 """One plain file that grows by a batch at a time, each batch once.
 
-Beside it lies a small hidden file that says which batches it holds, and, while one is appended, where it began. Whoever
-appends next finds that note after a crash and cuts the file back to it first.
+Beside it lies a small hidden file that says which batches it holds, how long the file is with them, and, while one is
+appended, where it began. Whoever appends next finds that note after a crash and cuts the file back to it first; a file
+that is not as long as the note says was changed by somebody else, and nothing is appended to it.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def append_once(path: Path, producer: str, batch_id: int | None, content: bytes,
             file.write((header if length == 0 else b"") + content)
             file.flush()
             os.fsync(file.fileno())
+            kept["length"] = os.fstat(file.fileno()).st_size
             hit("file_sink.after_append")
         if batch_id is not None:
             batches[producer] = batch_id
@@ -50,14 +52,15 @@ def _cut_back(path: Path, file: Any, kept: dict[str, Any]) -> int:
     """Take away what an append left that was cut off; the length of the file."""
     length = os.fstat(file.fileno()).st_size
     start = kept.get("start")
-    if start is None or start == length:
-        return length
-    if start > length:
+    had = kept.get("length", length) if start is None else start
+    if length < had or (length > had and start is None):
         raise RuntimeFailure(
             "SINK_DAMAGED",
-            f"file {path} is shorter than it was when the last batch was appended to it",
+            f"file {path} is not as the last batch left it: it has {length} bytes and had {had}",
             hint=f"put it back, or remove it and .{path.name}.penstock beside it to begin anew",
         )
+    if start is None or start == length:
+        return length
     os.ftruncate(file.fileno(), start)
     file.seek(0, os.SEEK_END)
     return int(start)

@@ -27,6 +27,8 @@ _MERGES: Final[dict[str, Callable[[str, str], str]]] = {
     # Both leave NULLs out, and take NaN for the largest number.
     "min": lambda old, new: f"least({old}, {new})",
     "max": lambda old, new: f"greatest({old}, {new})",
+    "list": lambda old, new: f"list_concat({old}, {new})",  # no list is the empty list
+    "set": lambda old, new: f"list_distinct(list_concat({old}, {new}))",
 }
 
 

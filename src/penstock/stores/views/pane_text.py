@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InternalError
 from penstock.plan.pane_plan import END, PANE, START, TIME, TIME_BEFORE_END_US, WINDOW
 from penstock.stores.duckdb_types import duckdb_type, quoted
+from penstock.stores.views.merges import MERGES
 from penstock.stores.views.model import ViewSpec
 
 if TYPE_CHECKING:
     from penstock.types import SqlType
 
-_MERGES: Final = {"sum": "sum({})", "count": "coalesce(sum({}), 0)", "min": "min({})", "max": "max({})"}
 _WINDOW: Final = "w"  # the end of a window that a pane lies in
 
 
@@ -28,7 +29,7 @@ class PaneText:
         keys = [key for key in spec.merge.keys if key.name != PANE]
         self._keys = [(f"k{place}", key.name, _type(spec, key.type)) for place, key in enumerate(keys)]
         self._partials = [
-            (f"p{place}", part.name, _type(spec, part.type), _MERGES[part.how].format(f"p{place}"))
+            (f"p{place}", part.name, _type(spec, part.type), MERGES[part.how].format(f"p{place}"))
             for place, part in enumerate(spec.merge.partials)
         ]
         self._columns = [
@@ -40,6 +41,8 @@ class PaneText:
             *((stored, kind) for stored, _, kind in self._keys),
             *((stored, kind) for stored, _, kind, _ in self._partials),
         ]
+        self._best = spec.merge.best
+        self._rows = self._best is not None and self._best.rows
         self.given = [PANE, *(name for _, name, _ in self._keys), *(name for _, name, _, _ in self._partials)]
         self.staged = ", ".join(f"CAST({name} AS {kind})" for name, kind in self.stored)
 
@@ -82,9 +85,15 @@ class PaneText:
         whole = f'struct_pack(start := make_timestamp({bounds[START]}), "end" := make_timestamp({_WINDOW}))'
         times += f", {whole} AS {quoted(WINDOW)}"
         by = ", ".join((*(stored for stored, _, _ in self._keys), _WINDOW))
-        groups = f"SELECT {names}{times}{self._merged()} FROM ({self._of_windows(str(after), upto)}) GROUP BY {by}"
+        groups = f"SELECT {names}{times}{self._merged()} FROM ({self._of_windows(str(after), upto)})"
+        groups += "" if self._rows else f" GROUP BY {by}"
         shown = ", ".join(f"{column} AS c{place}" for place, column in enumerate(self._columns))
-        keep = "" if self._merge.keep is None else f" WHERE coalesce(({self._merge.keep}), false)"
+        keep = _where(self._merge.keep)
+        if self._best is not None:
+            by = ", ".join((quoted(END), *self._best.by))
+            wanted = f"{'max' if self._best.largest else 'min'}({self._best.value}) OVER (PARTITION BY {by})"
+            groups = f"SELECT * FROM ({groups}){keep} QUALIFY {self._best.value} = {wanted}"
+            keep = _where(self._best.keep)
         order = ", ".join((quoted(END), *(quoted(name) for _, name, _ in self._keys)))
         return f"SELECT {shown} FROM ({groups}){keep} ORDER BY {order}"
 
@@ -93,11 +102,19 @@ class PaneText:
         by = ", ".join(("pane", *(stored for stored, _, _ in self._keys)))
         merged = "".join(f", CAST({merge} AS {kind})" for _, _, kind, merge in self._partials)
         gone = f"DELETE FROM {self._panes} WHERE batch <= {floor} RETURNING *"
-        return f"WITH gone AS ({gone}) SELECT {by}{merged} FROM gone WHERE {self.last_end} > {closed_us} GROUP BY {by}"
+        left = f"WITH gone AS ({gone}) SELECT {by}{merged} FROM gone WHERE {self.last_end} > {closed_us}"
+        return f"{left} QUALIFY {self._first_of_pane()}" if self._rows else f"{left} GROUP BY {by}"
+
+    def _first_of_pane(self) -> str:
+        """Of the rows of a pane, those that can be the best of a window."""
+        assert self._best is not None
+        stored = {quoted(name): own for own, name, _ in self._keys}
+        best = replace(self._best, value=stored[self._best.value], by=tuple(stored[key] for key in self._best.by))
+        return best.first_among("pane")
 
     def open_groups(self, after: str) -> str:
         """The groups of windows that end after a watermark: key, window_start, window_end, count, sum, min, max."""
-        keys = [stored for stored, _, _ in self._keys]
+        keys = [] if self._rows else [stored for stored, _, _ in self._keys]
         texts = [f"CAST({stored} AS VARCHAR)" for stored in keys]
         key = (
             f"concat_ws(',', {', '.join(texts)})" if len(texts) > 1 else texts[0] if texts else "CAST(NULL AS VARCHAR)"
@@ -105,6 +122,8 @@ class PaneText:
         shown = dict(self._plan.shown)
         numbers = {part.name for part in self._merge.partials if part.type is not None and part.type.numeric}
         merges = {name: merge for _, name, _, merge in self._partials if name in numbers}
+        if self._rows:  # the value that is compared is a key
+            merges = {name: f"{kind}({own})" for own, name, _ in self._keys for kind in shown if shown[kind] == name}
         values = "".join(
             f", CAST({merges.get(shown.get(name, ''), 'NULL')} AS {kind}) AS {quoted(name)}"
             for name, kind in (("count", "BIGINT"), ("sum", "DOUBLE"), ("min", "DOUBLE"), ("max", "DOUBLE"))
@@ -114,6 +133,10 @@ class PaneText:
             f"SELECT {key} AS key, {bounds}{values} FROM ({self._of_windows(after, None)}) "
             f"GROUP BY {', '.join((*keys, _WINDOW))} ORDER BY {_WINDOW}, key"
         )
+
+
+def _where(condition: str | None) -> str:
+    return "" if condition is None else f" WHERE coalesce(({condition}), false)"
 
 
 def _over(time: str, offset_us: int, by: int) -> str:

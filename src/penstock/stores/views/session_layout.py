@@ -16,6 +16,7 @@ from penstock.plan.pane_plan import END, START
 from penstock.plan.windows_plan import ROW_TIME
 from penstock.stores.duckdb_types import duckdb_type, quoted
 from penstock.stores.views.keyed_layout import KeyedLayout, with_derived
+from penstock.stores.views.merges import MERGES
 
 if TYPE_CHECKING:
     from penstock.plan.merge_plan import MergePlan
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from penstock.types import SqlType
 
 WANTED: Final = "wanted"  # of sessions that are shown when they have ended: whether one is to be shown then
-_MERGES: Final = {"sum": "sum({})", "count": "coalesce(sum({}), 0)", "min": "min({})", "max": "max({})"}
 
 
 @frozen
@@ -97,7 +97,7 @@ def _merged(plan: MergePlan, keys: _Named, partials: _Named, computed: _Named, *
     items = [f"{stored} AS {quoted(name)}" for stored, name, _ in keys]
     items += [f"min(s) AS {quoted(START)}", f"max(e) AS {quoted(END)}"]
     for part, (stored, name, kind) in zip(plan.partials, partials, strict=True):
-        items.append(f"CAST({_MERGES[part.how].format(stored)} AS {kind}) AS {quoted(name)}")
+        items.append(f"CAST({MERGES[part.how].format(stored)} AS {kind}) AS {quoted(name)}")
     sessions = f"SELECT {', '.join(items)} FROM ({islands}) GROUP BY {', '.join([*by, 'island'])}"
     outer = [f"{quoted(name)} AS {stored}" for stored, name, _ in (*keys, *partials)]
     outer += [f"{quoted(START)} AS s", f"{quoted(END)} AS e"]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Self
 
+from penstock.plan.pane_plan import PANE
 from penstock.stores.duckdb_types import duckdb_type, quoted, to_duckdb
 from penstock.stores.views.database import ViewDatabase, fetched
 
@@ -41,7 +42,10 @@ class SmallBatches:
         keys = [key for key in plan.keys if key.name in types]  # what is added to a whole batch is no key of its rows
         if any(types[key.name].name in _NESTED for key in keys):
             return None
-        if any(each.how == "function" for each in reductions):
+        if plan.best is not None and plan.best.rows:
+            names = ", ".join(quoted(key.name) for key in keys)
+            return cls(f"SELECT {names} FROM {_ROWS} QUALIFY {plan.best.first_among(quoted(PANE))}")
+        if any(each.how in ("function", "list", "set") for each in reductions):
             return None
         if any(each.how == "sum" and types[each.partial].name not in _SUMMED for each in reductions):
             return None

@@ -161,8 +161,9 @@ def _maybe_in(parts: list[Any] | None) -> SqlType | None:
 
 
 def _merge_out(plan: MergePlan) -> dict[str, Any]:
-    derived = {"derived": [list(entry) for entry in plan.derived]} if plan.derived else {}
-    return derived | {
+    more: dict[str, Any] = {"derived": [list(entry) for entry in plan.derived]} if plan.derived else {}
+    more |= {"best": asdict(plan.best)} if plan.best is not None else {}
+    return more | {
         "keys": [[key.name, _maybe_out(key.type)] for key in plan.keys],
         "partials": [
             [part.name, _maybe_out(part.type), part.how, *([] if part.function is None else [part.function])]
@@ -174,12 +175,14 @@ def _merge_out(plan: MergePlan) -> dict[str, Any]:
 
 
 def _merge_in(document: dict[str, Any]) -> MergePlan:
-    from penstock.plan.merge_plan import MergeColumn, MergeKey, MergePlan, Partial
+    from penstock.plan.merge_plan import Best, MergeColumn, MergeKey, MergePlan, Partial
 
+    best = document.get("best")
     return MergePlan(
         tuple(MergeKey(name, _maybe_in(kind)) for name, kind in document["keys"]),
         tuple(Partial(name, _maybe_in(kind), *how) for name, kind, *how in document["partials"]),
         tuple(MergeColumn(name, _maybe_in(kind), expression) for name, kind, expression in document["columns"]),
         document["keep"],
         tuple((name, expression) for name, expression in document.get("derived", ())),
+        None if best is None else Best(**{**best, "by": tuple(best["by"])}),
     )

@@ -137,4 +137,21 @@ def test_a_plain_file_that_was_cut_is_told(tmp_path: Path) -> None:
         append_once(path, "job@1", 1, b"6\n")
     assert raised.value.condition == "SINK_DAMAGED"
     note = json.loads((tmp_path / ".rows.json.penstock").read_text())
-    assert note == {"batches": {"job@1": 0}, "start": 6}
+    assert note == {"batches": {"job@1": 0}, "length": 6, "start": 6}
+
+
+@pytest.mark.parametrize("left", [None, b"1\n", b"1\n2\nx"])
+def test_nothing_is_appended_to_a_plain_file_that_somebody_else_has_changed(tmp_path: Path, left: bytes | None) -> None:
+    path = tmp_path / "out.csv"
+    append_once(path, "job@1", 0, b"1\n2\n")
+    if left is None:
+        path.unlink()
+    else:
+        path.write_bytes(left)
+    with pytest.raises(RuntimeFailure, match="is not as the last batch left it") as caught:
+        append_once(path, "job@1", 1, b"3\n")
+    assert caught.value.condition == "SINK_DAMAGED"
+    assert path.read_bytes() == (left or b"")
+    path.write_bytes(b"1\n2\n")
+    assert append_once(path, "job@1", 1, b"3\n")
+    assert path.read_bytes() == b"1\n2\n3\n"

@@ -1,0 +1,55 @@
+"""Aggregates of values that are kept one by one: what the view store makes of the list of them.
+
+No user can write these names. The list has no NULLs in it, as none of these aggregates counts any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from penstock.plan.store_terms import DiffersError, Term
+from penstock.types import BIGINT, DOUBLE
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from penstock.plan.store_expressions import StoreExpressions
+
+HOW_MANY: Final = "__how_many"  # of values of which each is there once
+PERCENTILE: Final = "__percentile"
+_SPREADS: Final = {
+    "stddev": "stddev_samp", "std": "stddev_samp", "stddev_samp": "stddev_samp", "stddev_pop": "stddev_pop",
+    "variance": "var_samp", "var_samp": "var_samp", "var_pop": "var_pop",
+}  # fmt: skip
+SPREADS: Final = {name: f"__{kind}" for name, kind in _SPREADS.items()}
+
+
+def _how_many(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
+    return Term(f"CAST(len({writer.term(arguments[0]).sql}) AS BIGINT)", BIGINT)
+
+
+def _percentile(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
+    """Between the two values next to the place that is asked for, weighed as Spark does, to the last digit."""
+    values, share = (writer.term(argument) for argument in arguments)
+    if share.constant is None:
+        raise DiffersError
+    place = f"(CAST('{share.constant}' AS DOUBLE) * (len(s) - 1))"
+    low, high = f"floor({place})", f"ceil({place})"
+    one, other = (f"CAST(s[CAST({at} AS BIGINT) + 1] AS DOUBLE)" for at in (low, high))
+    between = f"({high} - {place}) * {one} + ({place} - {low}) * {other}"
+    chosen = f"CASE WHEN len(s) = 0 THEN NULL WHEN {one} = {other} THEN {one} ELSE {between} END"
+    return Term(f"list_transform([list_sort({values.sql})], lambda s: {chosen})[1]", DOUBLE)
+
+
+def _spread(name: str) -> Callable[[StoreExpressions, list[exp.Expr]], Term]:
+    def write(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
+        values = f"list_transform({writer.term(arguments[0]).sql}, lambda x: CAST(x AS DOUBLE))"
+        return Term(f"list_aggregate({values}, '{name}')", DOUBLE)
+
+    return write
+
+
+LIST_CALLS: Final = {HOW_MANY: _how_many, PERCENTILE: _percentile} | {
+    f"__{kind}": _spread(kind) for kind in set(_SPREADS.values())
+}

@@ -1,0 +1,90 @@
+"""Types that can never fit are refused where they stand; what Spark casts by itself is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.plan.script import analyze_script
+
+STREAM = """CREATE STREAM s (b BOOLEAN, i INT, l BIGINT, d DOUBLE, m DECIMAL(10, 2), name STRING, y BINARY, day DATE,
+ts TIMESTAMP, a ARRAY<INT>, mp MAP<STRING, INT>, st STRUCT<x INT>);"""
+
+
+@pytest.mark.parametrize(
+    ("query", "pointed", "message", "hint"),
+    [
+        ("SELECT i FROM s WHERE ts > 5", "ts > 5", "TIMESTAMP and INT cannot be compared", "timestamp_millis"),
+        ("SELECT i FROM s WHERE 1 = b", "1 = b", "INT and BOOLEAN cannot be compared", "CAST"),
+        ("SELECT i FROM s WHERE day BETWEEN 1 AND 2", "day BETWEEN 1 AND 2", "DATE and INT cannot be compared", "TIMESTAMP '"),
+        ("SELECT i FROM s WHERE b IN (1, 2)", "b IN (1, 2", "BOOLEAN and INT cannot be compared", "CAST"),
+        ("SELECT CASE ts WHEN 5 THEN 1 END FROM s", "CASE ts WHEN 5 THEN 1 END", "TIMESTAMP and INT cannot be compared", "TIMESTAMP '"),
+        ("SELECT mp = mp FROM s", "mp = mp", "MAP<STRING, INT> and MAP<STRING, INT> cannot be compared", "CAST"),
+        ("SELECT name + name FROM s", "name + name", "+ does not take STRING and STRING", "|| joins texts"),
+        ("SELECT ts + 5 FROM s", "ts + 5", "+ does not take TIMESTAMP and INT", "INTERVAL '5' SECOND"),
+        ("SELECT ts * 2 FROM s", "ts * 2", "* does not take TIMESTAMP and INT", "interval"),
+        ("SELECT i + b FROM s", "i + b", "+ takes numbers, not BOOLEAN", "CAST"),
+        ("SELECT -ts FROM s", "ts", "- takes numbers, not TIMESTAMP", "CAST"),
+        ("SELECT i FROM s WHERE i", "i", "WHERE takes a condition, not INT", "TRUE or FALSE"),
+        ("SELECT i FROM s WHERE b AND ts", "ts", "AND takes conditions, not TIMESTAMP", "TRUE or FALSE"),
+        ("SELECT i FROM s WHERE NOT i", "i", "NOT takes conditions, not INT", "TRUE or FALSE"),
+        ("SELECT CASE WHEN name THEN 1 END FROM s", "name", "CASE WHEN takes a condition, not STRING", "TRUE or FALSE"),
+        ("SELECT COUNT(*) FILTER (WHERE i) FROM s", "i", "FILTER (WHERE …) takes a condition, not INT", "TRUE or FALSE"),
+        ("SELECT p.i FROM s p JOIN s q ON p.i", "p.i", "ON takes a condition, not INT", "TRUE or FALSE"),
+        ("SELECT a LIKE 'x' FROM s", "a", "LIKE takes texts, not ARRAY<INT>", "part"),
+        ("SELECT SUM(b) FROM s", "b", "function SUM takes numbers, not BOOLEAN", "CAST"),
+        ("SELECT AVG(DISTINCT day) FROM s", "day", "function AVG takes numbers, not DATE", "CAST"),
+        ("SELECT SQRT(ts) FROM s", "ts", "function SQRT takes numbers, not TIMESTAMP", "CAST"),
+        ("SELECT UPPER(a) FROM s", "a", "function UPPER takes texts, not ARRAY<INT>", "CAST"),
+        ("SELECT HOUR(i + 1) FROM s", "i + 1", "function HOUR takes times, not INT", "CAST"),
+        ("SELECT MAX(mp) OVER (PARTITION BY i) FROM s", "mp", "function MAX takes values with an order", "CAST"),
+    ],
+)  # fmt: skip
+def test_types_that_never_fit(query: str, pointed: str, message: str, hint: str) -> None:
+    text = f"{STREAM} {query}"
+    error = analyze_script(text)[-1].error
+    assert error is not None
+    assert error.condition == "TYPE_MISMATCH"
+    assert error.message.startswith(message)
+    assert error.hint is not None
+    assert hint in error.hint
+    assert error.span is not None
+    assert text[error.span.start : error.span.end] == pointed
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT name + 1 AS x, i * name AS y, SUM(name) AS z FROM s GROUP BY name, i",
+        "SELECT UPPER(5 = 5) AS x, UPPER(i) AS y, LENGTH(ts) AS z FROM s",
+        "SELECT i FROM s WHERE ts > '2026-01-01' AND day = ts AND name = i AND b = 'true' AND y = name",
+        "SELECT day + 1 AS x, 1 + day AS y, day - 1 AS z, ts - ts AS w, day - day AS v FROM s",
+        "SELECT ts + INTERVAL '1' DAY AS x, INTERVAL '1' DAY * 2 AS y, (ts - ts) / 2 AS z FROM s",
+        "SELECT i FROM s WHERE unknown_type(ts) > 5 AND NULL",
+        "SELECT AVG(ts - ts) AS x, MAX(ABS(ts - ts)) AS y, MIN(YEAR(name)) AS z FROM s",
+        "SELECT i FROM s WHERE a = a AND st = st AND i IN (1, 'x') AND m > d",
+        "SELECT SIZE(a) AS x, REVERSE(a) AS y, FILTER(a, e -> e > 1) AS z FROM s",
+    ],
+)
+def test_what_spark_casts_by_itself_and_what_is_not_known_is_let_through(query: str) -> None:
+    made = "CREATE FUNCTION unknown_type(x TIMESTAMP) RETURNS INT LANGUAGE python AS $$def unknown_type(x): return x$$;"
+    error = analyze_script(f"{STREAM} {made} {query}")[-1].error
+    assert error is None, error
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT name + 1 AS x FROM s", "+ reads texts as numbers, and fails at one that is none"),
+        ("SELECT i * name AS x FROM s", "* reads texts as numbers, and fails at one that is none"),
+        ("SELECT SUM(name) AS x FROM s", "SUM reads texts as numbers, and fails at one that is none"),
+        ("SELECT AVG(name) AS x FROM s", "AVG reads texts as numbers, and fails at one that is none"),
+        ("SELECT i + '1' AS x FROM s", None),
+        ("SELECT i + 1 AS x, ts - INTERVAL '1' DAY AS y, SUM(v) AS z FROM (SELECT i, ts, d AS v FROM s) GROUP BY i, ts", None),
+        ("SELECT name || 1 AS x FROM s", None),
+    ],
+)  # fmt: skip
+def test_texts_that_are_read_as_numbers_are_told(query: str, told: str | None) -> None:
+    report = analyze_script(f"{STREAM} CREATE MATERIALIZED VIEW m AS {query}")[-1]
+    assert report.error is None, report.error
+    found = [notice for notice in report.notices if "reads texts as numbers" in notice]
+    assert [notice.partition(";")[0] for notice in found] == ([told] if told else [])
