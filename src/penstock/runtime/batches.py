@@ -336,10 +336,7 @@ class BatchCallback:
             return None, 0
         # Spark's watermark begins at 1970, and a join takes no row of that moment.
         watermark_ms = before.watermark_ms if before is not None else 0
-        times = [_number(seen.get("min")) for seen in observed]
-        if not any(time is not None and time <= watermark_ms * 1000 for time in times):
-            return None, 0
-        if not self._some_missed(rows, watermark_ms * 1000):
+        if not any(observed) or not self._some_missed(rows, watermark_ms * 1000):
             return None, 0
         found = self._not_told(self._rereads.late(ranges, watermark_ms, logged.timestamp_ms))
         if found.rows.num_rows and self._spec.late == "fail":

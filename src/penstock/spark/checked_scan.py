@@ -260,8 +260,6 @@ class CheckedScan:
                 usable = f.col(_USABLE)
                 fits = (micros >= 0) & ~clock.is_behind(micros, self.drift)
                 frame = frame.withColumn(_USABLE, fits & ~f.col(BAD) if self.checked else fits)
-            if self.uses_event_time:
-                found.append(f.min(f.when(usable, micros)).alias("min"))
             for partition in range(self.partitions):
                 mine = f.when(usable & (f.col("__partition") == partition), micros)
                 found.append(f.max(mine).alias(f"max{partition}"))
