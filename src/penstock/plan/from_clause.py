@@ -18,6 +18,7 @@ from penstock.plan.join_versions import is_asof, refuse_method, version_conditio
 from penstock.plan.joins import JoinRequest, PlannedJoin, Side, no_equal_nulls, plan_join, written_condition
 from penstock.plan.lateral import asked_once, beside_a_stream, lateral_query, reads_relations
 from penstock.plan.leaves import as_leaf, carrier
+from penstock.plan.nested_joins import NESTED, joined_columns, unbracketed
 from penstock.plan.nodes import Node, Values
 from penstock.plan.relation import Field
 from penstock.plan.scans import read_table, renamed
@@ -67,27 +68,47 @@ def plan_from(context: PlanContext, tree: exp.Select, scope: Scope, binder: Expr
     from_ = tree.args.get("from_")
     if not isinstance(from_, exp.From):
         return Bound(Values(fields=(), bounded=True, rows=1))
-    first = from_.this
+    first, joins = unbracketed(from_.this)
+    joins += tree.args.get("joins") or []
     if isinstance(first, exp.Unnest | exp.Lateral):
         made, node = unnest_as_source(first, scope, binder)
         bound = Bound(node, made)
-        return _rest(context, bound, tree, first, scope, binder)
+        return _rest(context, bound, tree, joins, scope, binder)
     relation, leaf, source = _item(context, first, scope)
     bound = Bound(relation.node, source)
     _enter(bound, scope, leaf, relation, first)
     bound.carrier = carrier(leaf)
-    return _rest(context, bound, tree, first, scope, binder)
+    return _rest(context, bound, tree, joins, scope, binder)
 
 
 def _rest(
-    context: PlanContext, bound: Bound, tree: exp.Select, first: exp.Expr, scope: Scope, binder: ExpressionBinder
+    context: PlanContext, bound: Bound, tree: exp.Select, joins: list[exp.Expr], scope: Scope, binder: ExpressionBinder
 ) -> Bound:
     """The joins and lateral views behind the first relation."""
-    for join in [*(first.args.get("joins") or []), *(tree.args.get("joins") or [])]:
+    for join in joins:
+        assert isinstance(join, exp.Join)
         _join(context, bound, join, scope, binder)
     for lateral in tree.args.get("laterals") or []:
         bound.pending.append(plan_lateral_view(lateral, scope, binder))
     return bound
+
+
+def _joined_item(context: PlanContext, item: exp.Expr, scope: Scope) -> tuple[Relation, Leaf, exp.Expr]:
+    """What a join joins with: a relation, or a join in brackets."""
+    first, joins = unbracketed(item)
+    inner = [first, *(join.this for join in joins)]
+    if not joins or any(isinstance(each, exp.Unnest | exp.Lateral) for each in inner):
+        return _item(context, item if joins else first, scope)
+    trial = replace(context, reads={}, depends_on={}, notices={}, warnings={}, cores={}, subqueries=[])
+    leaves = [_joined_item(trial, each, Scope(outer=scope.outer))[1] for each in inner]
+    items, inside = joined_columns(leaves, joins)
+    query = exp.Select(expressions=items, from_=exp.From(this=first.copy()), joins=[join.copy() for join in joins])
+    context.depth += 1
+    relation = context.bind_query(context, query, scope.outer, None)
+    context.depth -= 1
+    alias = f"{NESTED}{sum(bool(leaf.inside) for leaf in scope.leaves)}"
+    leaf, tree = as_leaf(relation, alias)
+    return relation, replace(leaf, inside=inside), tree
 
 
 def _item(context: PlanContext, item: exp.Expr, scope: Scope) -> tuple[Relation, Leaf, exp.Expr]:
@@ -192,7 +213,7 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
         join.args.get("method") or join.args.get("match_condition") is not None
     ):
         refuse_method(join)
-    relation, leaf, tree = _item(context, item, scope)
+    relation, leaf, tree = _joined_item(context, item, scope)
     left_leaves = list(scope.leaves)
     version = version_condition(context, join, relation, leaf, scope, binder)
     _enter(bound, scope, leaf, relation, item)

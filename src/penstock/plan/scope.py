@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from penstock.errors import ResolutionError, Span
+from penstock.frozen import frozen
 from penstock.plan.relation import HIDDEN_PREFIX, WINDOW_COLUMN, Field
 from penstock.plan.trees import call, column, dot, keep_place, number, typed
 from penstock.plan.windows import WindowSpec
@@ -19,26 +20,60 @@ from penstock.types import Field as StructField
 _WINDOW_FIELDS = {"start": "start", "end": "end", "window_start": "start", "window_end": "end"}
 
 
+@frozen
+class Inside:
+    """What a column of a join in brackets is called: that of `owner`, a relation in it. `bare`: also without it."""
+
+    owner: str | None
+    shown: str
+    bare: bool
+
+
 @dataclass(slots=True)
 class Leaf:
-    """One relation of a FROM clause under its alias."""
+    """One relation of a FROM clause under its alias.
+
+    `inside` says what the columns of a join in brackets are called.
+    """
 
     alias: str
     fields: tuple[Field, ...]
     open: bool = False  # a relation we know nothing of (lenient mode): any column name fits
     window: WindowSpec | None = None  # the window of its rows
     bounded: bool = False
+    inside: dict[str, Inside] = field(default_factory=dict)
     _by_name: dict[str, list[Field]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for entry in self.fields:
-            if not entry.hidden:
-                self._by_name.setdefault(entry.name.casefold(), []).append(entry)
+            if not entry.hidden and (entry.name not in self.inside or self.inside[entry.name].bare):
+                self._by_name.setdefault(self.shown(entry).casefold(), []).append(entry)
 
     def matching(self, name: str, *, quoted: bool) -> list[Field]:
         """The visible columns that a written name means."""
         found = self._by_name.get(name.casefold(), [])
-        return [entry for entry in found if same_name(entry.name, name, quoted=quoted)]
+        return [entry for entry in found if same_name(self.shown(entry), name, quoted=quoted)]
+
+    def shown(self, entry: Field) -> str:
+        """What a column is called here."""
+        return self.inside[entry.name].shown if entry.name in self.inside else entry.name
+
+    def owner(self, entry: Field) -> str | None:
+        """The name of the relation that a column is of; None: it is that of two, by USING."""
+        return self.inside[entry.name].owner if entry.name in self.inside else self.alias
+
+    def owners(self) -> list[str]:
+        """The names of the relations in it."""
+        named = dict.fromkeys(each.owner for each in self.inside.values() if each.owner is not None)
+        return list(named) or [self.alias]
+
+    def of_owner(self, owner: str, *, quoted: bool) -> list[Field] | None:
+        """The columns of a relation of that name in it; None where there is none."""
+        if not self.inside:
+            return [*self.fields] if same_name(self.alias, owner, quoted=quoted) else None
+        known = [name for name in self.owners() if same_name(name, owner, quoted=quoted)]
+        own = [entry for entry in self.fields if entry.name in self.inside]
+        return [entry for entry in own if self.inside[entry.name].owner == known[0]] if known else None
 
 
 def same_name(defined: str, written: str, *, quoted: bool) -> bool:
@@ -66,10 +101,12 @@ class Scope:
     locals: dict[str, SqlType | None] = field(default_factory=dict)  # parameters of the lambda around us
 
     def add(self, leaf: Leaf, span: Span | None) -> None:
-        if any(same_name(other.alias, leaf.alias, quoted=False) for other in self.leaves):
+        taken = [name for other in self.leaves for name in other.owners()]
+        twice = [name for name in leaf.owners() if any(same_name(other, name, quoted=False) for other in taken)]
+        if twice:
             raise ResolutionError(
                 "DUPLICATE_ALIAS",
-                f'two relations of one FROM clause are called "{leaf.alias}"',
+                f'two relations of one FROM clause are called "{twice[0]}"',
                 hint="give one of them another name with AS",
                 span=span,
             )
@@ -102,8 +139,9 @@ class Scope:
         first = parts[0]
         if len(parts) > 1:
             for leaf in self.leaves:
-                if same_name(leaf.alias, first.name, quoted=bool(first.quoted)):
-                    return self._in_leaf(leaf, parts[1:])
+                own = leaf.of_owner(first.name, quoted=bool(first.quoted))
+                if own is not None:
+                    return self._in_leaf(leaf, own, parts[1:])
         name = first.name
         if name in self.locals:
             local = Field(name, self.locals[name])
@@ -117,16 +155,17 @@ class Scope:
             raise self._ambiguous(first, matches)
         if matches:
             leaf, entry = matches[0]
-            return _with_path(Resolved(_tree(leaf, entry), entry, leaf), parts[1:])
+            return _with_path(Resolved(column_tree(leaf, entry), entry, leaf), parts[1:])
         for leaf in self.leaves:
             if leaf.open:
                 return self._open(leaf, parts)
         return None
 
-    def _in_leaf(self, leaf: Leaf, parts: list[exp.Identifier]) -> Resolved | None:
-        matches = leaf.matching(parts[0].name, quoted=bool(parts[0].quoted))
+    def _in_leaf(self, leaf: Leaf, own: list[Field], parts: list[exp.Identifier]) -> Resolved | None:
+        name, quoted = parts[0].name, bool(parts[0].quoted)
+        matches = [entry for entry in own if not entry.hidden and same_name(leaf.shown(entry), name, quoted=quoted)]
         if matches:
-            return _with_path(Resolved(_tree(leaf, matches[0]), matches[0], leaf), parts[1:])
+            return _with_path(Resolved(column_tree(leaf, matches[0]), matches[0], leaf), parts[1:])
         return self._open(leaf, parts) if leaf.open else None
 
     def _open(self, leaf: Leaf, parts: list[exp.Identifier]) -> Resolved:
@@ -134,11 +173,12 @@ class Scope:
         return _with_path(Resolved(typed(column(entry.name, leaf.alias), None), entry, leaf), parts[1:])
 
     def _ambiguous(self, name: exp.Identifier, matches: list[tuple[Leaf, Field]]) -> ResolutionError:
-        owners = ", ".join(shown_alias(leaf.alias) for leaf, _ in matches)
+        names = [leaf.owner(entry) or leaf.alias for leaf, entry in matches]
+        owners = ", ".join(shown_alias(name) for name in names)
         return ResolutionError(
             "AMBIGUOUS_COLUMN",
             f'column "{name.name}" stands in more than one relation: {owners}',
-            hint=f"write {matches[0][0].alias}.{name.name} to say which",
+            hint=f"write {names[0]}.{name.name} to say which",
             span=span_of(name),
         )
 
@@ -148,7 +188,7 @@ class Scope:
         for leaf in self.leaves:
             for entry in leaf.fields:
                 if not entry.hidden:
-                    names += [entry.name, f"{leaf.alias}.{entry.name}"]
+                    names += [leaf.shown(entry), f"{leaf.owner(entry) or leaf.alias}.{leaf.shown(entry)}"]
         near = nearest(name, names) or nearest(parts[-1].name, names)
         hint: str | None
         if near:
@@ -184,7 +224,8 @@ def _parts(node: exp.Column) -> list[exp.Identifier]:
     ]
 
 
-def _tree(leaf: Leaf, entry: Field) -> exp.Expr:
+def column_tree(leaf: Leaf, entry: Field) -> exp.Expr:
+    """A column of a relation as an expression."""
     return typed(field_tree(entry, leaf.alias, leaf.window), entry.type)
 
 

@@ -11,7 +11,7 @@ from penstock.plan.block import Block, Item
 from penstock.plan.grouping import Grouping
 from penstock.plan.names import is_proctime, output_name
 from penstock.plan.relation import HIDDEN_PREFIX, WINDOW_PARTS, WINDOW_TYPE, Field, WindowPart
-from penstock.plan.scope import same_name, window_bound
+from penstock.plan.scope import Leaf, column_tree, window_bound
 from penstock.plan.trees import has_aggregate, type_of
 from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall
@@ -46,30 +46,35 @@ def _expand(block: Block, table: str | None, written: exp.Expr) -> None:
         raise ResolutionError(
             "NOT_GROUPED", "* cannot stand in a grouped query", hint="name the grouped columns", span=span_of(written)
         )
-    leaves = [leaf for leaf in block.scope.leaves if table is None or same_name(leaf.alias, table, quoted=False)]
+    listed = [(leaf, _listed(leaf, table)) for leaf in block.scope.leaves]
+    leaves = [(leaf, fields) for leaf, fields in listed if fields is not None]
     if not leaves:
         raise ResolutionError("UNKNOWN_RELATION", f'"{table}" is not in the FROM clause', span=span_of(written))
     merged: set[str] = set()
     excluded = {name.name.casefold() for name in written.args.get("except_") or []}
-    for leaf in leaves:
+    for leaf, fields in leaves:
         if leaf.open:
             block.items.append(Item(Field("*", None), exp.Star(), "*"))
-        for entry in leaf.fields:
-            if entry.hidden or entry.name.startswith(HIDDEN_PREFIX) or entry.name.casefold() in excluded:
+        for entry in fields:
+            name = leaf.shown(entry)
+            if entry.hidden or name.startswith(HIDDEN_PREFIX) or name.casefold() in excluded:
                 continue
-            reference = exp.Column(
-                this=exp.Identifier(this=entry.name, quoted=True), table=exp.Identifier(this=leaf.alias, quoted=True)
-            )
-            found = block.scope.resolve(reference)
-            block.context.read(found)
-            if table is None and entry.name.casefold() in block.scope.merged:
-                if entry.name.casefold() not in merged:  # a column of USING stands once
-                    merged.add(entry.name.casefold())
-                    tree = block.scope.merged[entry.name.casefold()].copy()
-                    block.items.append(Item(replace(found.field, qualifier=None), tree, entry.name))
+            block.context.read_field(entry)
+            kept = replace(entry, name=name, qualifier=None)
+            if table is None and name.casefold() in block.scope.merged:
+                if name.casefold() not in merged:  # a column of USING stands once
+                    merged.add(name.casefold())
+                    block.items.append(Item(kept, block.scope.merged[name.casefold()].copy(), name))
                 continue
-            kept = replace(found.field, qualifier=None, nullable=_nullable(block, leaf.alias, found.field))
-            block.items.append(Item(kept, found.tree, entry.name))
+            kept = replace(kept, nullable=_nullable(block, leaf.alias, entry))
+            block.items.append(Item(kept, column_tree(leaf, entry), name))
+
+
+def _listed(leaf: Leaf, table: str | None) -> list[Field] | None:
+    """The columns of a relation that * stands for, or those of one relation of that name; None: there is none."""
+    if table is not None:
+        return leaf.of_owner(table, quoted=False)
+    return [entry for entry in leaf.fields if entry.name not in leaf.inside or leaf.inside[entry.name].bare]
 
 
 def _nullable(block: Block, alias: str, entry: Field) -> bool:
