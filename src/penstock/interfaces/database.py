@@ -401,7 +401,7 @@ def _job(row: Mapping[str, Any], engine: Engine) -> Job:
         restarts=row["restarts"],
         error=row["error"],
         reads=spec.inputs,
-        writes=spec.sink.name.text if spec.sink is not None else spec.view,
+        writes=", ".join(sink.name.text for sink in spec.sinks) or spec.view,
         bounded=spec.bounded,
     )
 

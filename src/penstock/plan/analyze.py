@@ -36,6 +36,7 @@ from penstock.plan.logical import LogicalPlan
 from penstock.plan.queries import OutputKind, cannot_update, check_sink, plan_output, with_query_key
 from penstock.plan.relation import Mode
 from penstock.plan.session import Session
+from penstock.plan.shared_reads import insert_jobs
 from penstock.plan.subscriptions import check_subscription
 from penstock.plan.ttl import with_ttl
 from penstock.sql import statements as s
@@ -312,6 +313,9 @@ def _statement_set(statement: s.StatementSet, session: Session) -> Analysis:
         session = result.session
         plans += result.plans
         notices += result.notices
+    if not session.lenient:
+        for job in insert_jobs(statement.inserts, plans, session):
+            session = session.with_job(job.name)
     return Analysis(session, tuple(plans), tuple(dict.fromkeys(notices)))
 
 

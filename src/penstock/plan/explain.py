@@ -8,6 +8,8 @@ from penstock.errors import NotYetError
 from penstock.plan.nodes import Aggregate, Join, Node, Project, Scan, WindowAssign, describe_event_time
 from penstock.plan.relation import Mode
 from penstock.plan.scan_columns import Reads, source_reads
+from penstock.plan.shared_reads import insert_jobs
+from penstock.sql import statements as s
 
 if TYPE_CHECKING:
     from penstock.catalog.snapshot import Catalog
@@ -27,7 +29,23 @@ def explain_text(report: StatementReport) -> str:
     if report.analysis is None or not report.analysis.plans:
         return f"{report.kind}: nothing to plan"
     catalog = report.analysis.session.catalog
-    return "\n\n".join(plan_text(plan, catalog) for plan in report.analysis.plans)
+    return "\n\n".join([*(plan_text(plan, catalog) for plan in report.analysis.plans), *_shared(report)])
+
+
+def _shared(report: StatementReport) -> list[str]:
+    """Which INSERTs of a statement set are one job."""
+    statement, analysis = report.statement, report.analysis
+    if isinstance(statement, s.Explain):
+        statement = statement.statement
+    if not isinstance(statement, s.StatementSet) or analysis is None or analysis.session.lenient:
+        return []
+    lines = []
+    for job in insert_jobs(statement.inserts, analysis.plans, analysis.session):
+        if len(job.places) > 1:
+            targets = ", ".join(statement.inserts[place].target.text for place in job.places)
+            stream = analysis.plans[job.places[0]].scans()[0].relation
+            lines.append(f"one job     {job.name} reads {stream} once for {targets}")
+    return ["\n".join(lines)] if lines else []
 
 
 def plan_text(plan: LogicalPlan, catalog: Catalog | None = None) -> str:

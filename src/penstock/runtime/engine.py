@@ -40,7 +40,8 @@ from penstock.runtime.physical import physical_plan
 from penstock.runtime.retention import retention_of
 from penstock.runtime.runs import check_fingerprint, make_run
 from penstock.runtime.secret_lookup import secret_of
-from penstock.runtime.sinks import sink_target
+from penstock.runtime.set_jobs import leave_targets
+from penstock.runtime.sinks import shared_target, sink_target
 from penstock.runtime.states import JobState
 from penstock.runtime.supervisor import Supervisor
 from penstock.runtime.system_rows import system_table
@@ -218,7 +219,7 @@ class Engine:
             if statement is None:
                 self._forget_job(name, None)  # dropped, and killed before all of it was gone
             else:
-                self._open_job(insert_spec(self, str(statement)))
+                self._open_job(replace(insert_spec(self, str(statement)), name=name))
         sweep(self.home, self.jobs, {*kept, *map(changes_view, self.home.views.job_names())})
 
     def _open_job(self, spec: JobSpec) -> None:
@@ -266,6 +267,7 @@ class Engine:
     def drop(self, session: Session) -> None:
         """Take out of the catalog what a DROP took out of its session, with jobs, rows and files."""
         gone = [item for item in self.session.catalog.ordered() if item.object_key not in session.catalog]
+        leave_targets(self, {item.name.text for item in gone if item.object_key.space == "relation"})
         for item in reversed(gone):
             if isinstance(item, SourceDefinition | DimensionDefinition | SinkDefinition | MaterializedViewDefinition):
                 # The jobs of INSERTs are not in the catalog: they go with what they read, and with what they write to.
@@ -400,6 +402,8 @@ class Engine:
     def _target(self, spec: JobSpec, types: Mapping[str, SqlType]) -> Target:
         if spec.view is not None and spec.sink is None:
             return ViewTarget(spec.view, spec.plan, types)
+        if spec.branches:
+            return shared_target(spec, self.home)
         return sink_target(spec, self.home, types)
 
     def _job_changed(self, job: Job, before: JobState, after: JobState, reason: str) -> None:

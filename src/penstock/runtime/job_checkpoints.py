@@ -76,7 +76,7 @@ class JobCheckpoints:
     def recover(self, checkpoint_id: int) -> Mapping[str, Mapping[str, Any]]:
         """Go back to a batch and go on from there; what was kept with it."""
         job = self._job
-        if job.spec.sink is not None:
+        if job.spec.sinks:
             raise RuntimeFailure(
                 "JOB_STATE",
                 f"job {job.name} writes to a sink, which cannot go back with it",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from penstock.connectors.metadata_columns import topic_name
 from penstock.errors import RuntimeFailure
 from penstock.runtime.job import START_SECONDS
 from penstock.runtime.job_spec import WATERMARK_US
@@ -43,13 +45,36 @@ def restart(engine: Engine, name: str) -> None:
 
 
 def settle(engine: Engine, timeout: float) -> None:
-    """Wait until every running job has committed the input there is now, and closed the windows it ends."""
+    """Wait until every running job has committed the input there is now, and closed the windows it ends.
+
+    What one job writes and another one reads counts as input of the other.
+    """
     engine.check_open()
     deadline = engine.clock.monotonic() + timeout
-    for job in tuple(engine.jobs.values()):
+    for job in writers_first(tuple(engine.jobs.values())):
         if job.state in (JobState.PAUSED, JobState.STOPPED):
             continue
         _settle(job, engine.clock, max(0.0, deadline - engine.clock.monotonic()))
+
+
+def writers_first(jobs: Sequence[Job]) -> list[Job]:
+    """Jobs in an order in which each comes after those whose rows it reads, as far as they read from none in turn."""
+    found: dict[str, Job] = {}
+    entered: set[str] = set()
+
+    def visit(job: Job) -> None:
+        if job.name in entered:
+            return
+        entered.add(job.name)
+        read = {*job.spec.plan.views, *map(topic_name, job.spec.sources)}
+        for other in jobs:
+            if not read.isdisjoint({other.spec.view, *map(topic_name, other.spec.sinks)}):
+                visit(other)
+        found[job.name] = job
+
+    for job in jobs:
+        visit(job)
+    return list(found.values())
 
 
 def drain(engine: Engine, name: str, timeout: float) -> None:

@@ -19,6 +19,15 @@ WATERMARK_US: Final = 1_000  # Spark's watermark counts whole milliseconds, roun
 
 
 @frozen
+class Branch:
+    """One INSERT of a job that runs several: its text over the reading that they share, and where its rows go."""
+
+    core: str
+    sink: SinkDefinition
+    columns: tuple[str, ...]
+
+
+@frozen
 class JobSpec:
     """A continuous query and its surroundings. `session` is the one it was planned in."""
 
@@ -33,6 +42,7 @@ class JobSpec:
     view: str | None = None
     sink: SinkDefinition | None = None
     columns: tuple[str, ...] = ()  # the columns of the sink that are given, in the order of the query
+    branches: tuple[Branch, ...] = ()  # of a job that runs several INSERTs; then `sink` is None
 
     @property
     def late(self) -> str:
@@ -44,6 +54,11 @@ class JobSpec:
         return self.session.settings.get("metrics") != "off"
 
     @property
+    def sinks(self) -> tuple[SinkDefinition, ...]:
+        """Where its rows go outside the view store."""
+        return tuple(branch.sink for branch in self.branches) if self.sink is None else (self.sink,)
+
+    @property
     def bounded(self) -> bool:
         """Whether all its input comes to an end."""
         return bool(self.sources) and all(source.bounded for source in self.sources)
@@ -51,9 +66,7 @@ class JobSpec:
     @property
     def jar_sets(self) -> tuple[str, ...]:
         """The connectors whose jars Spark needs for it."""
-        options = [source.options for source in self.sources]
-        if self.sink is not None:
-            options.append(self.sink.options)
+        options = [*(source.options for source in self.sources), *(sink.options for sink in self.sinks)]
         return tuple(dict.fromkeys(name for one in options for name in jars_of(one)))
 
     @property
@@ -73,7 +86,7 @@ class JobSpec:
 
     def writes(self, relation: str) -> bool:
         """Whether its rows go to a relation."""
-        return self.sink is not None and self.sink.name.text == relation
+        return any(sink.name.text == relation for sink in self.sinks)
 
     def scan_ids(self, relation: str) -> tuple[str, ...]:
         """The scans over one stream."""

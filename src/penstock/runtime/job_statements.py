@@ -12,12 +12,15 @@ from penstock.errors import InternalError, NotYetError
 from penstock.options import resolve_insert_options, sink_job_options
 from penstock.plan.analyze import analyze
 from penstock.plan.job_plan import plan_job, sink_state
-from penstock.runtime.job_spec import JobSpec, changes_view
+from penstock.plan.shared_reads import insert_jobs, one_reading
+from penstock.runtime.job_spec import Branch, JobSpec, changes_view
 from penstock.runtime.realtime import check_realtime
 from penstock.sql.script import parse_statement
-from penstock.sql.statements import Insert
+from penstock.sql.statements import Insert, StatementSet
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.options.resolved import ResolvedViewOptions
     from penstock.plan.job_plan import JobPlan
     from penstock.plan.logical import LogicalPlan
@@ -115,6 +118,8 @@ def make_sink_spec(definition: SinkDefinition, logical: LogicalPlan, session: Se
 def insert_spec(engine: Engine, text: str) -> JobSpec:
     """The job of a stored INSERT."""
     statement = parse_statement(text)
+    if isinstance(statement, StatementSet):
+        return make_set_spec(statement.inserts, analyze(statement, engine.session).plans, engine.session)
     if not isinstance(statement, Insert):
         raise InternalError("the statement of a job is no INSERT")
     logical = analyze(statement, engine.session).plan
@@ -145,3 +150,24 @@ def make_insert_spec(statement: Insert, logical: LogicalPlan, session: Session) 
     )
     check_realtime(spec)
     return spec
+
+
+def make_set_spec(inserts: Sequence[Insert], plans: Sequence[LogicalPlan], session: Session) -> JobSpec:
+    """The job of several INSERTs that share one reading; see `plan.shared_reads`."""
+    (job,) = insert_jobs(inserts, plans, session)
+    each = [make_insert_spec(insert, plan, session) for insert, plan in zip(inserts, plans, strict=True)]
+    (source,) = each[0].sources
+    plan = one_reading([one.plan for one in each], [entry.name for entry in source.columns])
+    branches = []
+    for one in each:
+        assert one.sink is not None, "an INSERT has a target"
+        branches.append(Branch(one.plan.core, one.sink, one.columns))
+    return replace(
+        each[0],
+        name=job.name,
+        sql=canonical_text(StatementSet(inserts=tuple(inserts))),
+        plan=plan,
+        sink=None,
+        columns=(),
+        branches=tuple(branches),
+    )

@@ -13,6 +13,7 @@ from penstock.formats import encode_frame, encode_rows
 from penstock.formats.keys import key_field, key_format, key_options
 from penstock.frozen import frozen
 from penstock.runtime.change_rows import envelopes, retractions, upserts
+from penstock.runtime.shared_target import SharedTarget
 from penstock.runtime.targets import ChangesTarget, SinkTarget
 from penstock.spark.format_outside import outside_for
 from penstock.stores.topics.rows import rows_to_table
@@ -63,14 +64,17 @@ def open_sink(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> OpenSi
     if spec.sink is None:
         raise InternalError(f"job {spec.name} has neither a view nor a sink")
     given = types if spec.view is None else {**types, **dict(home.views.spec(spec.view).columns)}
-    definition = _typed(spec.sink, given)
+    return _opened(spec, home, _typed(spec.sink, given), spec.columns, spec.name)
+
+
+def _opened(spec: JobSpec, home: Home, definition: SinkDefinition, columns: tuple[str, ...], producer: str) -> OpenSink:
     sink = sink_of(definition.options.connector)
     sink.prepare(definition, home.path, home.topics)
     facts = home.views.job_facts(spec.name)
-    context = _context(definition, home, spec.name, f"{spec.name}@{facts.get('created_at_us', 0)}")
+    context = _context(definition, home, spec.name, f"{producer}@{facts.get('created_at_us', 0)}")
     if isinstance(sink, CheckedSink):
         sink.check(context)
-    return OpenSink(sink, context, spec.columns)
+    return OpenSink(sink, context, columns)
 
 
 def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Target:
@@ -83,8 +87,21 @@ def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Targ
             return found.rows_of(home.views.stage(spec.name, view, batch_id, rows, closing_us))
 
         return ChangesTarget(found.sink, found.context, view, spec.plan, types, changed)
+    return _rows_target(found, spec.columns)
+
+
+def shared_target(spec: JobSpec, home: Home) -> Target:
+    """Where the rows of a job go that runs several INSERTs. Each sink knows it by a name of its own."""
+    found = []
+    for branch in spec.branches:
+        opened = _opened(spec, home, branch.sink, branch.columns, f"{spec.name}.{branch.sink.name.text}")
+        found.append((branch.core, _rows_target(opened, branch.columns)))
+    return SharedTarget(spec.plan.scans[0].view, found)
+
+
+def _rows_target(found: OpenSink, columns: tuple[str, ...]) -> SinkTarget:
     return SinkTarget(
-        found.sink, found.context, found.fit, lambda frame: fitted_frame(frame, found.definition, spec.columns)
+        found.sink, found.context, found.fit, lambda frame: fitted_frame(frame, found.definition, columns)
     )
 
 

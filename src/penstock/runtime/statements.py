@@ -14,12 +14,12 @@ from penstock.catalog.model import (
     ObjectKey,
     SinkDefinition,
 )
-from penstock.catalog.text import canonical_text
 from penstock.errors import CatalogError, InternalError, PenstockError, UnsupportedError
+from penstock.plan.shared_reads import insert_jobs
 from penstock.runtime import job_control
 from penstock.runtime.error_places import place
 from penstock.runtime.inserts import insert_rows
-from penstock.runtime.job_statements import make_insert_spec, make_sink_spec, make_view_spec
+from penstock.runtime.job_statements import make_insert_spec, make_set_spec, make_sink_spec, make_view_spec
 from penstock.runtime.queries import answer
 from penstock.runtime.retries import retry_dead_letters
 from penstock.runtime.runs import check_fingerprint
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.script import StatementReport
     from penstock.runtime.engine import Engine
+    from penstock.runtime.job_spec import JobSpec
 
 
 # What an INSERT reads once, as it is; of materialized views alone it follows what they become.
@@ -217,8 +218,11 @@ def _insert(statement: s.Insert, engine: Engine, analysis: Analysis) -> None:
     if kinds <= _AT_ONCE and kinds != {"materialized view"}:
         insert_rows(engine, statement, plan)
         return
-    spec = make_insert_spec(statement, plan, engine.session)
-    text = canonical_text(statement)
+    _start_insert(engine, make_insert_spec(statement, plan, engine.session), statement)
+
+
+def _start_insert(engine: Engine, spec: JobSpec, statement: s.Insert) -> None:
+    """Start the job of an INSERT, or of several that begin with this one, unless it is there."""
     running = engine.jobs.get(spec.name)
     if running is not None:
         if running.spec.sql == spec.sql:
@@ -230,13 +234,22 @@ def _insert(statement: s.Insert, engine: Engine, analysis: Analysis) -> None:
             hint="name this one: INSERT INTO … WITH (job_name = '…') SELECT …",
             span=statement.target.span,
         )
-    engine.start_job(spec, statement=text)
+    engine.start_job(spec, statement=spec.sql)
 
 
 @_run.register(s.StatementSet)
 def _statement_set(statement: s.StatementSet, engine: Engine, analysis: Analysis) -> None:
-    for insert, plan in zip(statement.inserts, analysis.plans, strict=True):
-        _insert(insert, engine, replace(analysis, plans=(plan,)))
+    together: dict[int, tuple[int, ...]] = {}  # by place, the INSERTs of the job that begins there
+    for job in insert_jobs(statement.inserts, analysis.plans, engine.session):
+        together |= dict.fromkeys(job.places, ()) | {job.places[0]: job.places}
+    for number, (insert, plan) in enumerate(zip(statement.inserts, analysis.plans, strict=True)):
+        places = together.get(number, (number,))
+        if len(places) > 1:
+            inserts = [statement.inserts[each] for each in places]
+            plans = [analysis.plans[each] for each in places]
+            _start_insert(engine, make_set_spec(inserts, plans, engine.session), insert)
+        elif places:
+            _insert(insert, engine, replace(analysis, plans=(plan,)))
 
 
 @_run.register(s.ControlJob)

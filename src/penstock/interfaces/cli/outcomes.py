@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.options import resolve_insert_options
+from penstock.plan.shared_reads import insert_jobs
 from penstock.sql import statements as s
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ def outcome(report: StatementReport) -> str | None:
             return f"job {', '.join(jobs_of(report))} runs"
         return f"inserted {count:,} {'row' if count == 1 else 'rows'} into {statement.target}"
     if isinstance(statement, s.StatementSet):
-        return f"jobs {', '.join(jobs_of(report))} run"
+        jobs = jobs_of(report)
+        return f"job {jobs[0]} runs" if len(jobs) == 1 else f"jobs {', '.join(jobs)} run"
     return _changed(statement)
 
 
@@ -89,7 +91,8 @@ def jobs_of(report: StatementReport) -> tuple[str, ...]:
     if isinstance(statement, s.Insert):
         return _insert_job(statement, session)
     if isinstance(statement, s.StatementSet):
-        return tuple(job for insert in statement.inserts for job in _insert_job(insert, session))
+        plans = report.analysis.plans if report.analysis is not None else ()
+        return tuple(job.name for job in insert_jobs(statement.inserts, plans, session))
     return ()
 
 
