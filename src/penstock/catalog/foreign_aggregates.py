@@ -34,26 +34,60 @@ def _listagg(args: Arguments, dialect: str | None) -> exp.Expr:
 
 
 def _array_agg(args: Arguments, _dialect: str | None) -> exp.Expr:
-    """ARRAY_AGG(x ORDER BY y, …): the rows are collected with their keys, sorted, and the keys dropped."""
+    """ARRAY_AGG([DISTINCT] x ORDER BY y, …): the rows are collected with their keys, sorted, and the keys dropped."""
     plain, terms = _ordering(args)
     if not terms:
         return call("collect_list", *plain)
+    value, collect = plain[0], "collect_list"
+    if isinstance(value, exp.Distinct):
+        value, collect = value.expressions[0], "collect_set"
+        if any(term.this != value for term in terms):
+            raise invalid("array_agg", "DISTINCT goes by the value", args[0], "order by the value itself")
     descending = {bool(term.args.get("desc")) for term in terms}
-    if isinstance(plain[0], exp.Distinct) or len(descending) > 1:
-        raise invalid(
-            "array_agg",
-            "DISTINCT, or ASC beside DESC, cannot be ordered",
-            args[0],
-            "order by one direction, without DISTINCT",
-        )
+    plainly = len(descending) == 1 and all(_nulls_first(term) != bool(term.args.get("desc")) for term in terms)
     fields: list[exp.Expr] = []
     for position, term in enumerate(terms):
-        fields += [text(f"k{position}"), term.this]
-    rows = call("collect_list", call("named_struct", *fields, text("v"), plain[0]))
-    direction = [exp.false()] if descending == {True} else []
+        fields += [text(f"k{position}{'' if plainly else _direction(term)}"), term.this]
+    rows = call(collect, call("named_struct", *fields, text("v"), value.copy()))
     row = exp.to_identifier("r")
-    value = exp.Lambda(this=exp.Dot(this=row, expression=exp.to_identifier("v")), expressions=[row.copy()])
-    return call("transform", call("sort_array", rows, *direction), value)
+    taken = exp.Lambda(this=exp.Dot(this=row, expression=exp.to_identifier("v")), expressions=[row.copy()])
+    if plainly:
+        direction = [exp.false()] if descending == {True} else []
+        return call("transform", call("sort_array", rows, *direction), taken)
+    return call("transform", call("array_sort", rows, _comparison(terms)), taken)
+
+
+def _nulls_first(term: exp.Ordered) -> bool:
+    """Where NULLs stand: where nothing is said they are the smallest values, as anywhere in Spark."""
+    found = term.args.get("nulls_first")
+    return not term.args.get("desc") if found is None else bool(found)
+
+
+def _direction(term: exp.Ordered) -> str:
+    """The direction of a key as the end of its name."""
+    return f"{'d' if term.args.get('desc') else 'a'}{'f' if _nulls_first(term) else 'l'}"
+
+
+def _comparison(terms: list[exp.Ordered]) -> exp.Lambda:
+    """Which of two rows stands first, by keys of different directions, and then by the value."""
+    directions = [(f"k{position}{_direction(term)}", term) for position, term in enumerate(terms)]
+    last = exp.Ordered(desc=False, nulls_first=True)
+    made: exp.Expr = number(0)
+    for name, term in reversed([*directions, ("v", last)]):
+        one, other = (exp.Dot(this=exp.to_identifier(row), expression=exp.to_identifier(name)) for row in ("l", "r"))
+        first, second = exp.Neg(this=number(1)), number(1)
+        front, behind = (second, first) if term.args.get("desc") else (first, second)
+        null, value = (first, second) if _nulls_first(term) else (second, first)
+        made = exp.Case(
+            ifs=[
+                exp.If(this=exp.NullSafeEQ(this=one.copy(), expression=other.copy()), true=made),
+                exp.If(this=exp.Is(this=one.copy(), expression=exp.Null()), true=null.copy()),
+                exp.If(this=exp.Is(this=other.copy(), expression=exp.Null()), true=value.copy()),
+                exp.If(this=exp.LT(this=one.copy(), expression=other.copy()), true=front.copy()),
+            ],
+            default=behind.copy(),
+        )
+    return exp.Lambda(this=made, expressions=[exp.to_identifier("l"), exp.to_identifier("r")])
 
 
 def _sum_or_zero(args: Arguments, _dialect: str | None) -> exp.Expr:

@@ -14,6 +14,7 @@ from sqlglot import exp
 from penstock.frozen import frozen
 from penstock.plan.changed_rows import change_items, only_present
 from penstock.plan.core_rows import CoreRows
+from penstock.plan.finish_lists import settle_lists
 from penstock.plan.finish_orders import NotFinishableError, settle_orders
 from penstock.plan.finish_plan import SIDE, FinishPlan
 from penstock.plan.finish_stages import Stages
@@ -122,6 +123,7 @@ def finished(plan: LogicalPlan) -> Finished:
     if made_of_rows or any(table.name not in known for table in scans(tree)):
         raise NotFinishableError("rows that are made of an array are not answered by the view store")
     prune(tree)
+    settle_lists(tree)
     try:
         one_version_a_moment(tree)
         rows = CoreRows(tree, known)

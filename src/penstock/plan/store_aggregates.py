@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.store_lists import AT_PLACE, SORTED_LIST, SORTED_TEXT, percentile_of, value_at
 from penstock.plan.store_terms import DiffersError, Term, as_type, is_whole, store_type, text_literal
 from penstock.types import BIGINT, BOOLEAN, DOUBLE, STRING, SqlType
 
@@ -17,8 +18,12 @@ _SPREADS: Final = {"stddev": "stddev_samp", "std": "stddev_samp", "stddev_samp":
                    "var_pop": "var_pop"}  # fmt: skip
 _LISTS: Final = frozenset({"collect_list", "array_agg", "collect_set"})
 _CHOICES: Final = {"max_by": "arg_max_null", "min_by": "arg_min_null"}
+_BITS: Final = frozenset({"bit_and", "bit_or", "bit_xor"})
 AGGREGATES: Final = frozenset({"count", "count_if", "sum", "avg", "mean", "min", "max", "bool_and", "every", "bool_or",
-                               "some", "any", "listagg", *_SPREADS, *_CHOICES, *_LISTS})  # fmt: skip
+                               "some", "any", "any_value", "listagg", "approx_count_distinct",
+                               *_BITS, *_SPREADS, *_CHOICES, *_LISTS})  # fmt: skip
+# Aggregates of values in an order; over a frame they are Spark's.
+_IN_ORDER: Final = frozenset({SORTED_LIST, SORTED_TEXT, AT_PLACE, "mode", "approx_percentile", "percentile_approx"})
 _GROUPINGS: Final = {"grouping": SqlType("TINYINT"), "grouping_id": BIGINT}
 _ORDERED: Final = frozenset({"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL",
                              "DATE", "TIMESTAMP"})  # fmt: skip
@@ -36,6 +41,8 @@ def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
         condition = f" FILTER (WHERE {write.condition(node.expression.this)})"
     if isinstance(call, exp.Anonymous) and not condition and call.name.lower() in _GROUPINGS:
         return _grouping(write, call)
+    if isinstance(call, exp.Anonymous) and call.name.lower() in _IN_ORDER:
+        return _in_order(write, call.name.lower(), list(call.expressions), condition)
     if not isinstance(call, exp.Anonymous) or call.name.lower() not in AGGREGATES:
         if condition:
             raise DiffersError
@@ -73,6 +80,8 @@ def aggregate_call(write: StoreExpressions, name: str, arguments: list[exp.Expr]
             raise DiffersError
         argument = argument.expressions[0]
     term = write.term(argument)
+    if name == "approx_count_distinct":
+        name, distinct = "count", True  # as near as can be
     if name == "count":
         if distinct and term.known.name not in _ORDERED:
             raise DiffersError
@@ -96,9 +105,12 @@ def _of_values(name: str, term: Term, distinct: str, suffix: str) -> Term:
         if not (is_whole(term.type) or term.known.name in ("DOUBLE", "FLOAT", "DECIMAL")):
             raise DiffersError
         return Term(f"{_SPREADS[name]}({as_type(term, DOUBLE).sql}){suffix}", DOUBLE)
-    if name in ("min", "max"):
+    if name in ("min", "max", "any_value"):
         if term.known.name not in _ORDERED:
             raise DiffersError
+        # any value will do, but always the same one
+        return Term(f"{'max' if name == 'max' else 'min'}({term.sql}){suffix}", term.known)
+    if name in _BITS and is_whole(term.type):
         return Term(f"{name}({term.sql}){suffix}", term.known)
     if term.type != BOOLEAN:
         raise DiffersError
@@ -135,6 +147,50 @@ def _text_of_all(write: StoreExpressions, arguments: list[exp.Expr], suffix: str
     texts = _list(value, "DISTINCT " if distinct else "", suffix).sql
     joined = f"array_to_string({texts}, {text_literal(str(separator.this))})"
     return Term(f"(CASE WHEN len({texts}) > 0 THEN {joined} END)", STRING)
+
+
+def _in_order(write: StoreExpressions, name: str, arguments: list[exp.Expr], suffix: str) -> Term:
+    """An aggregate that goes by the order of its values, or of others beside them."""
+    first, distinct = arguments[0], ""
+    terms = [argument for argument in arguments if isinstance(argument, exp.Ordered)]
+    if isinstance(first, exp.Distinct):
+        first, distinct = first.expressions[0], "DISTINCT "
+    value = write.term(first)
+    if value.known.name not in _ORDERED:
+        raise DiffersError
+    if name == SORTED_LIST:
+        kind = SqlType("ARRAY", elements=(value.known,))
+        values = f"list({distinct}{value.sql}{_order(write, terms, value)}){suffix}"
+        return Term(f"coalesce({values}, CAST([] AS {store_type(kind)}))", kind)
+    if name == SORTED_TEXT:
+        separator = arguments[1]
+        if value.type != STRING or not isinstance(separator, exp.Literal) or not separator.is_string:
+            raise DiffersError
+        between = text_literal(str(separator.this))
+        return Term(f"string_agg({distinct}{value.sql}, {between}{_order(write, terms, value)}){suffix}", STRING)
+    there = f"list({value.sql}{_order(write, terms, value)}){suffix}"
+    values = f"list_filter(coalesce({there}, CAST([] AS {store_type(value.known)}[])), lambda x: x IS NOT NULL)"
+    if distinct:
+        raise DiffersError
+    if name == "mode":
+        return Term(f"list_aggregate({values}, 'mode')", value.known)
+    share = write.term(arguments[1]).constant
+    if share is None or not 0 <= float(share) <= 1 or not (is_whole(value.type) or value.known.numeric):
+        raise DiffersError
+    if name != AT_PLACE:
+        return Term(value_at(values, share), value.known)
+    if arguments[2].name == "percentile_cont":
+        return percentile_of(values, share)
+    return as_type(Term(value_at(values, share), None), DOUBLE)
+
+
+def _order(write: StoreExpressions, terms: list[exp.Ordered], value: Term) -> str:
+    """ORDER BY inside an aggregate. What it leaves open goes by the value, so that no batch changes it."""
+    from penstock.plan.store_text import ordered_text
+
+    texts = [ordered_text(write.term(term.this), term) for term in terms]
+    last = "DESC NULLS LAST" if terms and terms[-1].args.get("desc") else "ASC NULLS FIRST"
+    return f" ORDER BY {', '.join([*texts, f'{value.sql} {last}'])}"
 
 
 def _decimal_mean(term: Term, distinct: str, suffix: str) -> Term:

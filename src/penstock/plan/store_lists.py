@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 HOW_MANY: Final = "__how_many"  # of values of which each is there once
 PERCENTILE: Final = "__percentile"
+SORTED_LIST: Final = "__sorted_list"  # these three are aggregates, see finish_lists
+SORTED_TEXT: Final = "__sorted_text"
+AT_PLACE: Final = "__at_place"
 _SPREADS: Final = {
     "stddev": "stddev_samp", "std": "stddev_samp", "stddev_samp": "stddev_samp", "stddev_pop": "stddev_pop",
     "variance": "var_samp", "var_samp": "var_samp", "var_pop": "var_pop",
@@ -34,12 +37,23 @@ def _percentile(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
     values, share = (writer.term(argument) for argument in arguments)
     if share.constant is None:
         raise DiffersError
-    place = f"(CAST('{share.constant}' AS DOUBLE) * (len(s) - 1))"
+    return percentile_of(f"list_sort({values.sql})", share.constant)
+
+
+def percentile_of(values: str, share: str) -> Term:
+    """The same of a text that gives them in order."""
+    place = f"(CAST('{share}' AS DOUBLE) * (len(s) - 1))"
     low, high = f"floor({place})", f"ceil({place})"
     one, other = (f"CAST(s[CAST({at} AS BIGINT) + 1] AS DOUBLE)" for at in (low, high))
     between = f"({high} - {place}) * {one} + ({place} - {low}) * {other}"
     chosen = f"CASE WHEN len(s) = 0 THEN NULL WHEN {one} = {other} THEN {one} ELSE {between} END"
-    return Term(f"list_transform([list_sort({values.sql})], lambda s: {chosen})[1]", DOUBLE)
+    return Term(f"list_transform([{values}], lambda s: {chosen})[1]", DOUBLE)
+
+
+def value_at(values: str, share: str) -> str:
+    """The first value in order that this share of all is not behind."""
+    place = f"greatest(CAST(ceil(len(s) * CAST('{share}' AS DOUBLE)) AS BIGINT), 1)"
+    return f"list_transform([{values}], lambda s: s[{place}])[1]"
 
 
 def _spread(name: str) -> Callable[[StoreExpressions, list[exp.Expr]], Term]:

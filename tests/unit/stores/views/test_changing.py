@@ -27,9 +27,20 @@ MORE = {
     "join and sum": "SELECT r.s, SUM(l.v) AS t FROM l JOIN r ON l.k = r.id GROUP BY r.s",
     "union all": "SELECT k, s FROM l UNION ALL SELECT k, s FROM r",
     "version shown": "SELECT id, ver FROM l",
+    "medians": (
+        "SELECT k, MEDIAN(v) AS m, PERCENTILE_CONT(0.3) WITHIN GROUP (ORDER BY v) AS p, "
+        "CAST(PERCENTILE_DISC(0.3) WITHIN GROUP (ORDER BY v DESC) AS BIGINT) AS d, BIT_XOR(v) AS b, "
+        "MEDIAN(v) FILTER (WHERE id > 5) AS f FROM l GROUP BY k"
+    ),
+    "ordered lists": (
+        "SELECT k, ARRAY_AGG(s ORDER BY v DESC, s DESC) AS x, STRING_AGG(s, '-' ORDER BY v, s) AS y, "
+        "ARRAY_AGG(id ORDER BY s, v DESC, id) AS z, ARRAY_AGG(DISTINCT v ORDER BY v DESC) AS d, "
+        "STRING_AGG(upper(s), '' ORDER BY v DESC NULLS FIRST, s) FILTER (WHERE id > 2) AS u FROM l GROUP BY k"
+    ),
 }
 QUERIES = {**{name: query for name, (query, _) in SHAPES.items()}, **MORE}
-OFTEN = ("filter", "sums by key", "full join", "top 2 of a key", "several distinct", "except", "join and sum", "lag")
+OFTEN = ("filter", "sums by key", "full join", "top 2 of a key", "several distinct", "except", "join and sum", "lag",
+         "medians", "ordered lists")  # fmt: skip
 # Each by turns in order and by version; the rest, and both ways of each, where there is time.
 CASES = [
     pytest.param(shape, versioned, marks=[] if shape in OFTEN and place % 2 == versioned else pytest.mark.soak)

@@ -93,6 +93,11 @@ SHAPES: dict[str, tuple[str, bool]] = {
     "right join": ("SELECT l.id, r.k, r.id AS other FROM l RIGHT JOIN r ON l.k = r.k", True),
     "full join": ("SELECT l.k, l.id, r.k AS rk, r.id AS other FROM l FULL JOIN r ON l.k = r.k AND l.v = r.w", True),
     "join in brackets": ("SELECT l.id, r.w, u.x FROM l LEFT JOIN (r JOIN u ON r.w = u.k) ON l.k = r.k", True),
+    "median over a left join": (
+        "SELECT l.k, MEDIAN(r.w) AS m, ARRAY_AGG(r.s ORDER BY r.w, r.s) AS x FROM l LEFT JOIN r ON l.k = r.k GROUP BY l.k",
+        True,
+    ),
+    "median of counts": ("SELECT MEDIAN(n) AS m FROM (SELECT k, COUNT(*) AS n FROM l GROUP BY k) AS x", False),
     "semi join": ("SELECT l.k, l.id FROM l LEFT SEMI JOIN r ON l.k = r.k AND l.v < r.w", True),
     "anti join": ("SELECT l.k, l.id FROM l LEFT ANTI JOIN r ON l.k = r.k AND l.v < r.w", True),
     "exists": ("SELECT k, id FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.w > l.v)", True),
@@ -322,7 +327,7 @@ SHAPES: dict[str, tuple[str, bool]] = {
 
 # Those that are answered in more than one stage.
 STAGES = {
-    "join in brackets": 2,
+    "join in brackets": 2, "median of counts": 2,
     "aggregate of an aggregate": 2, "mean of maxima": 2, "aggregate of an aggregate by its key": 2, "mean by category": 2,
     "mean over the last two winners": 2, "count of counts of counts": 3, "total of an aggregate by a finer key": 2,
     "largest of all": 2, "the most": 3, "joined by an aggregate": 3, "joined with rows": 2, "filtered before the join": 2,

@@ -1,0 +1,87 @@
+"""Aggregates of values in an order, in the form that the view store reads.
+
+Spark has ARRAY_AGG(x ORDER BY y) as rows that are collected, sorted and taken apart again, and the order of LISTAGG and
+PERCENTILE_CONT behind the call. Here each is one call: of the value, of what else it takes, and of its order.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from penstock.plan.store_lists import AT_PLACE, SORTED_LIST, SORTED_TEXT
+from penstock.plan.trees import call
+
+_PERCENTILES: Final = frozenset({"percentile_cont", "percentile_disc"})
+_MIDDLE: Final = "0.5"
+
+
+def settle_lists(tree: exp.Expr) -> None:
+    """Rewrites such aggregates of a tree, in place."""
+    for node in list(tree.find_all(exp.WithinGroup, exp.Anonymous)):
+        made = _within_group(node) if isinstance(node, exp.WithinGroup) else _call(node)
+        if made is not None:
+            made.meta.update(node.meta)
+            node.replace(made)
+
+
+def _within_group(node: exp.WithinGroup) -> exp.Expr | None:
+    inner, terms = node.this, node.expression.expressions
+    if not isinstance(inner, exp.Anonymous):
+        return None
+    name, arguments = inner.name.lower(), list(inner.expressions)
+    if name == "listagg":
+        value, separator = (*arguments, exp.Literal.string(""))[:2]
+        return call(SORTED_TEXT, value.copy(), separator.copy(), *(term.copy() for term in terms))
+    if name in _PERCENTILES and len(terms) == 1 and len(arguments) == 1:
+        return call(AT_PLACE, terms[0].this.copy(), arguments[0].copy(), exp.Literal.string(name), terms[0].copy())
+    if name == "mode" and len(terms) == 1 and not arguments:
+        return call("mode", terms[0].this.copy(), terms[0].copy())
+    return None
+
+
+def _call(node: exp.Anonymous) -> exp.Expr | None:
+    name, arguments = node.name.lower(), node.expressions
+    if name == "median" and len(arguments) == 1:
+        return _percentile(arguments[0], exp.Literal.number(_MIDDLE))
+    if name == "percentile" and len(arguments) == 2:
+        return _percentile(arguments[0], arguments[1])
+    return _sorted_list(node) if name == "transform" and len(arguments) == 2 else None
+
+
+def _percentile(value: exp.Expr, share: exp.Expr) -> exp.Expr:
+    order = exp.Ordered(this=value.copy(), desc=False, nulls_first=True)
+    return call(AT_PLACE, value.copy(), share.copy(), exp.Literal.string("percentile_cont"), order)
+
+
+def _sorted_list(node: exp.Anonymous) -> exp.Expr | None:
+    """What penstock.catalog.foreign_aggregates makes of ARRAY_AGG with an order."""
+    ordered = node.expressions[0]
+    if not isinstance(ordered, exp.Anonymous) or ordered.name not in ("sort_array", "array_sort"):
+        return None
+    collected, condition = ordered.expressions[0], None
+    if isinstance(collected, exp.Filter):
+        collected, condition = collected.this, collected.expression
+    if not isinstance(collected, exp.Anonymous) or collected.name not in ("collect_list", "collect_set"):
+        return None
+    rows = collected.expressions[0]
+    if not isinstance(rows, exp.Anonymous) or rows.name != "named_struct":
+        return None
+    parts = dict(zip((name.name for name in rows.expressions[::2]), rows.expressions[1::2], strict=True))
+    value = parts.pop("v", None)
+    if value is None:
+        return None
+    whole = len(ordered.expressions) == 2 and ordered.name == "sort_array"  # one direction for all
+    terms = [
+        exp.Ordered(this=key.copy(), desc=whole or name.endswith(("df", "dl")), nulls_first=_first(name, whole=whole))
+        for name, key in parts.items()
+    ]
+    if collected.name == "collect_set":
+        value = exp.Distinct(expressions=[value])
+    made = call(SORTED_LIST, value.copy(), *terms)
+    return made if condition is None else exp.Filter(this=made, expression=condition.copy())
+
+
+def _first(name: str, *, whole: bool) -> bool:
+    return name.endswith("f") if name[-1].isalpha() else not whole

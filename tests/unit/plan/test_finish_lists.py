@@ -1,0 +1,56 @@
+"""Medians and lists in an order over rows that change are the view store's; over others they stay Spark's (G9, G16)."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.plan.job_plan import plan_job
+from tests.unit.plan.analysis import planned, refused, spark
+
+STREAMS = """
+CREATE STREAM c (id BIGINT, k BIGINT, v BIGINT, s STRING, PRIMARY KEY (id) NOT ENFORCED)
+WITH (connector = 'topic', changes = 'upsert');
+CREATE STREAM l (k BIGINT, v BIGINT, s STRING);
+"""
+AGGREGATES = [
+    "MEDIAN(v)",
+    "PERCENTILE(v, 0.25)",
+    "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY v DESC)",
+    "PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY v)",
+    "ARRAY_AGG(s ORDER BY v)",
+    "ARRAY_AGG(s ORDER BY v DESC, s) FILTER (WHERE v > 1)",
+    "ARRAY_AGG(DISTINCT s ORDER BY s DESC)",
+    "STRING_AGG(s, ',' ORDER BY v DESC)",
+    "LISTAGG(s, ',') WITHIN GROUP (ORDER BY v)",
+    "MODE(v)",
+    "APPROX_PERCENTILE(v, 0.5)",
+    "APPROX_COUNT_DISTINCT(s)",
+    "ANY_VALUE(s)",
+    "BIT_OR(v)",
+]
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_the_store_answers_over_rows_that_change(aggregate: str) -> None:
+    job = plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW m AS SELECT k, {aggregate} AS a FROM c GROUP BY k"))
+    assert job.kind == "finish"
+    assert job.finish is not None
+    assert job.finish.keys == ("k",)
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_spark_answers_over_rows_that_do_not(aggregate: str) -> None:
+    job = plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW m AS SELECT k, {aggregate} AS a FROM l GROUP BY k"))
+    assert job.kind == "update"
+
+
+def test_orders_of_two_directions_are_compared_one_by_one() -> None:
+    text = spark(f"{STREAMS} SELECT k, ARRAY_AGG(s ORDER BY v DESC NULLS FIRST, s) AS a FROM l GROUP BY k")
+    assert "ARRAY_SORT(COLLECT_LIST(NAMED_STRUCT('k0df'" in text.upper().replace("K0DF", "k0df")
+    assert "l.k0df IS NULL THEN -1" in text
+    assert "l.k0df < r.k0df THEN 1" in text
+
+
+def test_distinct_goes_by_the_value() -> None:
+    query = "SELECT k, ARRAY_AGG(DISTINCT s ORDER BY v) AS a FROM l GROUP BY k"
+    assert refused(f"{STREAMS} {query}") == "INVALID_ARGUMENT"
