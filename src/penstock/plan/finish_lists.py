@@ -20,7 +20,9 @@ _MIDDLE: Final = "0.5"
 def settle_lists(tree: exp.Expr) -> None:
     """Rewrites such aggregates of a tree, in place."""
     for node in list(tree.find_all(exp.WithinGroup, exp.Anonymous)):
-        made = _within_group(node) if isinstance(node, exp.WithinGroup) else _call(node)
+        made = _call(node) if isinstance(node, exp.Anonymous) else None
+        if isinstance(node, exp.WithinGroup):
+            made = _within_group(node)
         if made is not None:
             made.meta.update(node.meta)
             node.replace(made)

@@ -368,6 +368,8 @@ def _kind(join: exp.Join) -> str:
         return str(join.kind).lower()
     if join.side:
         return str(join.side).lower()
+    if join.args.get("match_condition") is not None:
+        return "inner"
     if join.kind == "CROSS" or (
         join.args.get("on") is None and not join.args.get("using") and join.method != "NATURAL"
     ):

@@ -21,6 +21,7 @@ from penstock.plan.nodes import Aggregate, Limit, Output, Scan, TopN, all_nodes
 from penstock.plan.query import bind_query, plan_query
 from penstock.plan.refused import refuse
 from penstock.plan.relation import Field, Mode
+from penstock.plan.rules.with_ties import with_ties
 from penstock.plan.scans import renamed
 from penstock.plan.scope import nearest, same_name
 from penstock.plan.store_terms import DiffersError
@@ -99,6 +100,10 @@ class _Asked:
         """The plan; `kept`: over the whole of what has come so far, `inlined`: with the queries of views in their
         places."""
         session, query, kind = self.session, self.query, self.kind
+        if isinstance(query.tree.args.get("limit"), exp.Fetch):
+            tree = with_ties(query.tree.copy())
+            assert isinstance(tree, exp.Query)
+            query = replace(query, tree=tree)
         # A bare query over views and tables is answered at once, from what they hold now; only if it reads a stream is
         # it a job. A view keeps both readings open: it is inlined where it is used.
         continuous = kind not in ("result", "view") or _reads_stream(session, query.tree)

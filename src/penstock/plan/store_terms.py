@@ -23,6 +23,7 @@ _KEPT: Final = {"UTINYINT": "SMALLINT", "USMALLINT": "INT", "UINT": "BIGINT"}
 _WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 MAX_DIGITS: Final = 38
+_EXACT_DIGITS: Final = 15  # of a DOUBLE
 UNKNOWN: Final = SqlType("UNKNOWN")  # of a view's column that Spark typed: it can be handed on, not computed with
 HANDED_ON: Final = frozenset({"UNKNOWN", "INTERVAL", "STRUCT", "ARRAY", "MAP", "VARIANT"})
 
@@ -112,12 +113,30 @@ def wider(one: SqlType, two: SqlType) -> SqlType:
 
 
 def of_both(one: SqlType | None, two: SqlType | None) -> SqlType | None:
-    """The type of a column of a set operation: the wider one of whole numbers; None where only Spark finds it."""
+    """The type of a column of a set operation, in which Spark has every value of both; None where only Spark finds it.
+
+    >>> str(of_both(SqlType("DECIMAL", (10, 2)), SqlType("BIGINT")))
+    'DECIMAL(22, 2)'
+    """
     if one == two:
         return one
-    if one is None or two is None or not (is_whole(one) and is_whole(two)):
+    if one is None or two is None:
         return None
-    return wider(one, two)
+    if is_whole(one) and is_whole(two):
+        return wider(one, two)
+    names = {one.name, two.name}
+    if names == {"DATE", "TIMESTAMP"}:
+        return SqlType("TIMESTAMP")
+    if not all(is_whole(kind) or kind.name in ("FLOAT", "DOUBLE", "DECIMAL") for kind in (one, two)):
+        return None
+    if names & {"FLOAT", "DOUBLE"}:
+        # Both engines find the nearest DOUBLE of a decimal, if it is not too long to be divided.
+        exact = all(kind.name != "DECIMAL" or kind.parameters[0] <= _EXACT_DIGITS for kind in (one, two))
+        return DOUBLE if exact else None
+    (p1, s1), (p2, s2) = (kind.parameters if kind.name == "DECIMAL" else (_DIGITS[kind.name], 0) for kind in (one, two))
+    scale = max(s1, s2)
+    digits = max(p1 - s1, p2 - s2) + scale
+    return SqlType("DECIMAL", (digits, scale)) if digits <= MAX_DIGITS else None
 
 
 def decimal_of(term: Term) -> tuple[int, int]:

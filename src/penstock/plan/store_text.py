@@ -314,7 +314,7 @@ def _asof(join: exp.Join, words: str) -> str:
     parts = conjuncts_of(on) if on is not None else []
     compared = [part for part in parts if isinstance(part, exp.GT | exp.GTE | exp.LT | exp.LTE)]
     equal = [part for part in parts if isinstance(part, exp.EQ)]
-    if join.method != "ASOF" or words not in ("JOIN", "LEFT JOIN") or len(compared) != 1 or not equal:
+    if join.method != "ASOF" or words not in ("JOIN", "LEFT JOIN") or len(compared) != 1:
         raise DiffersError
     if len(compared) + len(equal) != len(parts):
         raise DiffersError

@@ -187,7 +187,7 @@ class QueryGrammar(RelationGrammar):
     def _parse_limit(
         self, this: exp.Expr | None = None, top: bool = False, skip_limit_token: bool = False
     ) -> exp.Expr | None:
-        """LIMIT n, LIMIT ALL, FETCH FIRST n ROWS ONLY"""
+        """LIMIT n, LIMIT ALL, FETCH FIRST n ROWS ONLY, FETCH FIRST n ROWS WITH TIES"""
         first = self._curr
         if self._match(T.LIMIT):
             if self._match(T.ALL):
@@ -203,6 +203,10 @@ class QueryGrammar(RelationGrammar):
             count = exp.Literal.number(1) if one else self._parse_primary()
             if self.any_word("ROW", "ROWS") is None:
                 self.fail("ROWS ONLY")
+            if self._match(T.WITH):
+                self.expect("TIES")
+                options = exp.LimitOptions(rows=True, with_ties=True)
+                return exp.Fetch(direction="FIRST", count=count, limit_options=options).update_positions(first)
             self.expect("ONLY")
             return exp.Limit(expression=count).update_positions(first)
         return this

@@ -328,7 +328,8 @@ class RelationGrammar(ExpressionGrammar):
         ksqldb.check_clause(self)
         if self._match(T.MATCH_CONDITION):
             node.set("match_condition", self._parse_wrapped(self._parse_disjunction))
-        if not self._condition(node) and kind != "CROSS" and method != "NATURAL":
+        matched = node.args.get("match_condition") is not None
+        if not self._condition(node) and kind != "CROSS" and method != "NATURAL" and not matched:
             joins = list(self._parse_joins())
             if not joins or not self._condition(node):
                 self.fail("ON or USING")

@@ -16,6 +16,7 @@ from penstock.plan.rules.named_windows import named_windows
 from penstock.plan.rules.order import RULES, Rule
 from penstock.plan.rules.qualify import qualify
 from penstock.plan.rules.window_exists import window_exists
+from penstock.plan.rules.with_ties import with_ties
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.trees import call, column
 from penstock.sql.format import format_tree
@@ -30,6 +31,7 @@ BY_NAME: dict[str, Rule] = {
     "group_by_references": group_by_references,
     "qualify": qualify,
     "distinct_on": distinct_on,
+    "with_ties": with_ties,
 }
 
 

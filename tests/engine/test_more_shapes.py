@@ -1,0 +1,161 @@
+"""Shapes of queries that came late: joins in brackets and more, each beside DuckDB after every batch (A11, G3, G9)."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import duckdb
+import pytest
+
+import penstock
+from tests.engine.answers import Rows, at, in_order, read
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+TABLES: Final = {
+    "a": "id BIGINT, cat BIGINT, price BIGINT, name {text}, cost DECIMAL(10, 2), ts TIMESTAMP",
+    "b": "aid BIGINT, price BIGINT, share DOUBLE, ts TIMESTAMP",
+    "c": "id BIGINT, cat BIGINT, label {text}",
+}
+# The answer changes as rows come, and is held against DuckDB's after each batch: same text, unless there are two.
+CHANGING: Final[dict[str, str | tuple[str, str]]] = {
+    "bracketed": "SELECT a.id, b.price, c.label FROM a LEFT JOIN (b JOIN c ON b.aid = c.cat) ON a.cat = b.aid",
+    "in_brackets": (
+        "SELECT a.id, b.price, c.label, c.id AS cid FROM a JOIN (b LEFT JOIN c ON b.price = c.cat) ON a.cat = b.aid"
+    ),
+    "all_of_both": (
+        "SELECT a.cat, COUNT(c.label) AS n, COUNT(b.price) AS m "
+        "FROM a FULL JOIN (b FULL JOIN c ON b.aid = c.cat) ON a.cat = b.aid GROUP BY a.cat"
+    ),
+    # Medians and lists over rows that replace each other, over a join, over an aggregate, and by Spark over rows alone.
+    "medians": "SELECT c.label, MEDIAN(c.cat) AS m, MAX(c.id) AS x FROM c GROUP BY c.label",
+    "lists": (
+        (
+            "SELECT cat, ARRAY_AGG(label ORDER BY id DESC) AS x, STRING_AGG(label, '-' ORDER BY id) AS y, "
+            "ARRAY_AGG(id ORDER BY label DESC, id) FILTER (WHERE id > 2) AS z, ARRAY_AGG(DISTINCT label ORDER BY label) AS d "
+            "FROM c GROUP BY cat"
+        ),
+        (
+            "SELECT cat, array_agg(label ORDER BY id DESC), string_agg(label, '-' ORDER BY id), "
+            "coalesce(array_agg(id ORDER BY label DESC NULLS LAST, id) FILTER (WHERE id > 2), []), "
+            "array_agg(DISTINCT label ORDER BY label NULLS FIRST) FROM c GROUP BY cat"
+        ),
+    ),
+    "lists_of_spark": (
+        (
+            "SELECT cat, ARRAY_AGG(id ORDER BY price DESC NULLS FIRST, name, id) AS z, PERCENTILE_DISC(0.3) WITHIN GROUP "
+            "(ORDER BY price) AS d, ARRAY_AGG(DISTINCT name ORDER BY name DESC) AS n FROM a GROUP BY cat"
+        ),
+        (
+            "SELECT cat, array_agg(id ORDER BY price DESC NULLS FIRST, name NULLS FIRST, id), "
+            "quantile_disc(price, 0.3)::DOUBLE, array_agg(DISTINCT name ORDER BY name DESC NULLS LAST) FROM a GROUP BY cat"
+        ),
+    ),
+    "lists_of_both": (
+        (
+            "SELECT a.cat, MEDIAN(b.price) AS m, PERCENTILE_DISC(0.3) WITHIN GROUP (ORDER BY b.price DESC) AS d, "
+            "ARRAY_AGG(b.price ORDER BY a.id DESC, b.price) AS l FROM a LEFT JOIN b ON a.cat = b.aid GROUP BY a.cat"
+        ),
+        (
+            "SELECT a.cat, median(b.price), quantile_disc(-b.price, 0.3)::DOUBLE * -1, "
+            "array_agg(b.price ORDER BY a.id DESC, b.price NULLS FIRST) FROM a LEFT JOIN b ON a.cat = b.aid GROUP BY a.cat"
+        ),
+    ),
+    "median_of_counts": "SELECT MEDIAN(n) AS m FROM (SELECT cat, COUNT(*) AS n FROM a GROUP BY cat) AS x",
+    # What ties with the last one is there too.
+    "first_three": (
+        "SELECT id, price FROM a ORDER BY price DESC FETCH FIRST 3 ROWS WITH TIES",
+        "SELECT id, price FROM a QUALIFY rank() OVER (ORDER BY price DESC NULLS LAST) <= 3",
+    ),
+    "most_often": (
+        "SELECT cat, COUNT(*) AS n FROM a GROUP BY cat ORDER BY n DESC FETCH FIRST ROW WITH TIES",
+        "SELECT cat, count(*) AS n FROM a GROUP BY cat QUALIFY rank() OVER (ORDER BY count(*) DESC) <= 1",
+    ),
+    # Numbers of different types in one column have the type that Spark gives them.
+    "cost_or_price": (
+        "SELECT cost FROM a UNION SELECT price FROM b",
+        "SELECT cost::DECIMAL(22, 2) FROM a UNION SELECT price::DECIMAL(22, 2) FROM b",
+    ),
+    "cost_and_share": (
+        "SELECT cost FROM a WHERE cost < 3 UNION SELECT share FROM b",
+        "SELECT cost::DOUBLE FROM a WHERE cost < 3 UNION SELECT share FROM b",
+    ),
+    "price_not_cost": (
+        "SELECT id FROM a EXCEPT SELECT cost FROM a",
+        "SELECT id::DECIMAL(22, 2) FROM a EXCEPT SELECT cost::DECIMAL(22, 2) FROM a",
+    ),
+    "price_and_share": "SELECT price FROM a INTERSECT SELECT share FROM b",
+    # The last of all rows before each; of two of the same moment the other columns say which.
+    "last_of_all": (
+        "SELECT a.id, b.price FROM a ASOF LEFT JOIN b ON a.ts >= b.ts",
+        (
+            "SELECT id, (SELECT price FROM b WHERE b.ts <= a.ts ORDER BY b.ts DESC, b.price NULLS FIRST LIMIT 1) AS price "
+            "FROM a"
+        ),
+    ),
+}  # fmt: skip
+
+
+def test_answers_that_change(db: penstock.Database) -> None:
+    rnd = random.Random(21)  # noqa: S311
+    with duckdb.connect() as oracle:
+        _streams(db, oracle)
+        for name, query in CHANGING.items():
+            db.execute(f"CREATE MATERIALIZED VIEW {name} AS {query if isinstance(query, str) else query[0]}")
+        had_rows = set()
+        for step in range(3):
+            _add_all(db, oracle, rnd, step)
+            db.settle(180)
+            for name, query in CHANGING.items():
+                answer = _answer(oracle, query if isinstance(query, str) else query[1])
+                assert read(db, name) == answer, f"{name} after step {step}"
+                had_rows |= {name} if answer else set()
+        assert had_rows == set(CHANGING), "an answer without rows says nothing"
+
+
+def _streams(db: penstock.Database, oracle: duckdb.DuckDBPyConnection) -> None:
+    for name, columns in TABLES.items():
+        changes = name == "c"  # rows of c replace each other
+        clauses = ", PRIMARY KEY (id) NOT ENFORCED" if changes else ", WATERMARK FOR ts AS ts - INTERVAL '1' MINUTE"
+        options = " WITH (connector = 'topic', changes = 'upsert')" if changes else ""
+        db.execute(f"CREATE STREAM {name} ({columns.format(text='STRING')}{clauses}){options}")
+        oracle.execute(f"CREATE TABLE {name} ({columns.format(text='VARCHAR')})")
+
+
+def _add_all(db: penstock.Database, oracle: duckdb.DuckDBPyConnection, rnd: random.Random, step: int) -> None:
+    """Few values, so that many are equal, and now and then none; some rows of c are replaced or deleted."""
+
+    def value(most: int) -> int | None:
+        return None if rnd.random() < 0.15 else rnd.randrange(most)
+
+    for place in range(12):
+        moment = at(20 * step + rnd.randrange(20))
+        name = None if rnd.random() < 0.1 else rnd.choice("uvwxyz")
+        cost = None if rnd.random() < 0.1 else Decimal(rnd.randrange(500)) / 100
+        _add(db, oracle, "a", (step * 12 + place, value(4), value(5), name, cost, moment))
+        if rnd.random() < 0.6:
+            _add(db, oracle, "b", (value(4), value(5), rnd.choice([None, 0.5, 1.0, 2.0]), moment))
+    for number in rnd.sample(range(8), 5):
+        oracle.execute("DELETE FROM c WHERE id = ?", [number])
+        if step and rnd.random() < 0.3:
+            db.append("c", [{"id": number, "_op": "delete"}])
+        else:
+            _add(db, oracle, "c", (number, value(4), rnd.choice(["p", "q", None])))
+
+
+def _add(db: penstock.Database, oracle: duckdb.DuckDBPyConnection, name: str, row: tuple[Any, ...]) -> None:
+    columns = [column.split()[0] for column in TABLES[name].replace("(10, 2)", "").split(", ")]
+    db.append(name, [dict(zip(columns, row, strict=True))])
+    plain = [value.replace(tzinfo=None) if isinstance(value, datetime) else value for value in row]
+    oracle.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", plain)
+
+
+def _answer(oracle: duckdb.DuckDBPyConnection, query: str) -> Rows:
+    zone = at(0).tzinfo
+    return in_order(
+        tuple(value.replace(tzinfo=zone) if isinstance(value, datetime) else value for value in row)
+        for row in oracle.execute(query).fetchall()
+    )
