@@ -83,7 +83,7 @@ def test_every_statement_is_on_its_page() -> None:
     assert {type(statement) for statement in found} == known
     assert {each.kind for each in found if isinstance(each, statements.Show)} == set(get_args(statements.ShowKind))
     orders = {each.action for each in found if isinstance(each, statements.ControlJob)}
-    assert orders == {"PAUSE", "RESUME", "RESTART", "STOP"}
+    assert orders == {"PAUSE", "RESUME", "RESTART", "STOP", "DROP"}
 
 
 def test_failpoints_and_states_are_documented() -> None:

@@ -105,3 +105,7 @@ def test_one_reading_for_several_sinks(opened: Opened, tmp_path: Path) -> None:
     assert job(db, SHARED).writes == "cheap, dear"
     cheap, dear = (db.sql(f"SELECT COUNT(*) FROM {name}").rows()[0][0] for name in ("cheap_rows", "dear_rows"))
     assert cheap + dear == len(sent) == shown + 20
+    with pytest.raises(penstock.PenstockError, match="goes with it"):
+        db.execute("DROP JOB cheap_rows")
+    db.execute(f"DROP JOB {SHARED}; DROP JOB IF EXISTS {SHARED}")
+    assert {each.name for each in db.jobs()} == {"cheap_rows", "dear_rows", "insert_counted"}

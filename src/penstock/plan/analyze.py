@@ -394,8 +394,20 @@ def _named(name: s.Name, session: Session) -> Analysis:
 
 @_analyze.register
 def _control(statement: s.ControlJob, session: Session) -> Analysis:
+    if statement.if_exists and not any(job.casefold() == statement.name.text.casefold() for job in session.jobs):
+        return Analysis(session, notices=(f'there is no job "{statement.name}" to drop',))
     _check_job(statement.name, session)
-    return Analysis(session)
+    if statement.action != "DROP":
+        return Analysis(session)
+    owner = session.catalog.find(statement.name)
+    if isinstance(owner, MaterializedViewDefinition | SinkDefinition) and owner.query is not None:
+        raise ResolutionError(
+            "WRONG_OBJECT_KIND",
+            f"job {owner.name} is that of {owner.kind} {owner.name}, and goes with it",
+            hint=f"DROP {owner.kind.upper()} {owner.name}, or STOP JOB {owner.name} to keep what is there",
+            span=statement.name.span,
+        )
+    return Analysis(session.without_job(statement.name.text))
 
 
 @_analyze.register

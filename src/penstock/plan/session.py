@@ -54,6 +54,9 @@ class Session:
     def with_job(self, name: str) -> Session:
         return replace(self, jobs=self.jobs | {name})
 
+    def without_job(self, name: str) -> Session:
+        return replace(self, jobs=frozenset(job for job in self.jobs if job.casefold() != name.casefold()))
+
     def with_setting(self, key: str, value: object) -> Session:
         return replace(self, settings=MappingProxyType({**self.settings, key: value}))
 

@@ -261,6 +261,10 @@ def _control(statement: s.ControlJob, engine: Engine, analysis: Analysis) -> Non
         job_control.resume(engine, name)
     elif statement.action == "RESTART":
         job_control.restart(engine, name)
+    elif statement.action == "DROP":
+        if name.casefold() in map(str.casefold, engine.jobs):
+            engine.drop_job(name)
+        engine.session = engine.session.without_job(name)
     elif statement.drain:
         job_control.drain(engine, name, timeout=600.0)
     else:

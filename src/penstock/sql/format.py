@@ -350,7 +350,8 @@ def _(statement: Describe, hide: Hide) -> str:
 @_text.register
 def _(statement: ControlJob, hide: Hide) -> str:
     drain = "WITH DRAIN" if statement.drain else None
-    return _words(statement.action, "JOB", format_name(statement.name), drain)
+    exists = "IF EXISTS" if statement.if_exists else None
+    return _words(statement.action, "JOB", exists, format_name(statement.name), drain)
 
 
 @_text.register

@@ -346,11 +346,13 @@ class Describe(Statement):
 
 @frozen(kw_only=True)
 class ControlJob(Statement):
-    """PAUSE | RESUME | RESTART | STOP JOB name [WITH DRAIN]. Savepoints are refused by the parser as not there yet."""
+    """PAUSE | RESUME | RESTART | STOP JOB name [WITH DRAIN], DROP JOB [IF EXISTS] name. Savepoints are refused by the
+    parser as not there yet."""
 
-    action: Literal["PAUSE", "RESUME", "RESTART", "STOP"]
+    action: Literal["PAUSE", "RESUME", "RESTART", "STOP", "DROP"]
     name: Name
     drain: bool = False
+    if_exists: bool = False
 
 
 @frozen(kw_only=True)

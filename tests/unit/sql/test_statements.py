@@ -158,6 +158,8 @@ def cases() -> list[tuple[str, s.Statement]]:
         ("PAUSE JOB j", s.ControlJob(action="PAUSE", name=j)),
         ("RESUME j", s.ControlJob(action="RESUME", name=j)),
         ("RESTART JOB j", s.ControlJob(action="RESTART", name=j)),
+        ("DROP JOB j", s.ControlJob(action="DROP", name=j)),
+        ("DROP JOB IF EXISTS 'j'", s.ControlJob(action="DROP", name=j, if_exists=True)),
         ("STOP JOB 'j' WITH DRAIN", s.ControlJob(action="STOP", name=j, drain=True)),
         (
             "ADVANCE WATERMARK FOR t TO TIMESTAMP '1970-01-01 00:00:01.5'",
@@ -290,7 +292,6 @@ def test_statements_that_never_will_be(text: str) -> None:
         ("CREATE SCHEMA d", "STATEMENT_NOT_YET"),
         ("CREATE CATALOG d", "STATEMENT_NOT_YET"),
         ("DROP DATABASE d", "STATEMENT_NOT_YET"),
-        ("DROP JOB j", "STATEMENT_NOT_YET"),
         ("SHOW DATABASES", "STATEMENT_NOT_YET"),
         ("COPY t FROM 'f'", "STATEMENT_NOT_YET"),
         ("ALTER TABLE t ADD COLUMN a INT", "CLAUSE_NOT_YET"),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _CREATED = s.CreateRelation | s.CreateSink | s.CreateView | s.CreateMaterializedView | s.CreateFunction | s.CreateSecret
 
+_DONE = {"PAUSE": "paused", "RESUME": "resumed", "RESTART": "restarted", "STOP": "stopped", "DROP": "dropped"}
+
 
 def outcome(report: StatementReport) -> str | None:
     """The line for a statement that was run; None for one whose answer speaks for itself."""
@@ -51,8 +53,7 @@ def _changed(statement: s.Statement | None) -> str | None:
     if isinstance(statement, s.Alter):
         return f"altered {statement.kind.lower()} {statement.name}"
     if isinstance(statement, s.ControlJob):
-        done = {"PAUSE": "paused", "RESUME": "resumed", "RESTART": "restarted", "STOP": "stopped"}[statement.action]
-        return f"{done} job {statement.name}"
+        return f"{_DONE[statement.action]} job {statement.name}"
     if isinstance(statement, s.AdvanceWatermark):
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=statement.timestamp_us)
         return f"watermark of {statement.stream} moved to {moment:%Y-%m-%d %H:%M:%S}"

@@ -6,6 +6,7 @@ from typing import Final, cast
 
 from sqlglot.tokenizer_core import TokenType
 
+from penstock.sql.grammar.jobs import job_name
 from penstock.sql.grammar.options import key, options
 from penstock.sql.parser import PenstockParser
 from penstock.sql.statements import Alter, ControlJob, Drop, ObjectKind, Statement
@@ -26,12 +27,11 @@ def object_kind(p: PenstockParser) -> ObjectKind | None:
     return cast("ObjectKind | None", p.any_word(*KINDS))
 
 
-def drop(p: PenstockParser) -> Drop:
-    """DROP kind [IF EXISTS] name [CASCADE | RESTRICT]"""
+def drop(p: PenstockParser) -> Drop | ControlJob:
+    """DROP kind [IF EXISTS] name [CASCADE | RESTRICT], or DROP JOB [IF EXISTS] name"""
     p.expect("DROP")
-    first = p.current
-    if first.text.upper() == "JOB":
-        p.not_yet("DROP JOB is not there yet", "use STOP JOB, or drop the view or sink", first, "STATEMENT_NOT_YET")
+    if p.word("JOB"):
+        return ControlJob(action="DROP", if_exists=p.word("IF", "EXISTS"), name=job_name(p))
     kind = _known_kind(p, "DROP")
     exists = p.word("IF", "EXISTS")
     name = p.name(f"the name of a {kind.lower()}")

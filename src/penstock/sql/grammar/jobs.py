@@ -35,7 +35,7 @@ def control(p: PenstockParser) -> ControlJob:
         p.fail("PAUSE, RESUME, RESTART or STOP")
     if p.ahead("JOB") and not p.at(T.IDENTIFIER):
         p.step()
-    name = _job_name(p)
+    name = job_name(p)
     first = p.current
     if p.word("FROM", "SAVEPOINT") or p.word("WITH", "SAVEPOINT"):
         p.not_yet("savepoints are not there yet", "use STOP JOB … WITH DRAIN, and RESUME", first, "STATEMENT_NOT_YET")
@@ -43,7 +43,8 @@ def control(p: PenstockParser) -> ControlJob:
     return ControlJob(action=action, name=name, drain=drain)  # type: ignore[arg-type]
 
 
-def _job_name(p: PenstockParser) -> Name:
+def job_name(p: PenstockParser) -> Name:
+    """The name of a job, quoted as a name or as text"""
     token = p.current
     if token.token_type == T.STRING:
         p.step()
@@ -78,7 +79,7 @@ def advance(p: PenstockParser) -> AdvanceWatermark:
 def retry(p: PenstockParser) -> RetryDeadLetters:
     """RETRY DEAD LETTERS [FOR job] [WHERE condition over the columns of penstock.dead_letters]"""
     p.expect("RETRY", "DEAD", "LETTERS")
-    job = _job_name(p) if p.word("FOR") else None
+    job = job_name(p) if p.word("FOR") else None
     first = p.current
     if not p.word("WHERE"):
         return RetryDeadLetters(job=job)
