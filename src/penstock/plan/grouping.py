@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.context import UnmergedSessionError
+from penstock.plan.emission import never_final
 from penstock.plan.event_times import is_clock, window_time
 from penstock.plan.nodes import Aggregate, Node, Scan, all_nodes
 from penstock.plan.relation import WINDOW_COLUMN, Mode, State
@@ -98,12 +99,7 @@ class Grouping:
             asked = Emit.CHANGES  # an answer that shows open windows is made of open windows
         if self.window is None:
             if asked is Emit.FINAL:
-                raise UnsupportedError(
-                    "UNSUPPORTED_CLAUSE",
-                    "EMIT FINAL needs a window: without one a group is never finished",
-                    hint="group by a window, for example TUMBLE(ts, INTERVAL '1' MINUTE), or write EMIT CHANGES",
-                    span=context.emit_span or span_of(written),
-                )
+                raise never_final("a group is never finished", context.emit_span or span_of(written))
             return Emit.CHANGES
         if asked is None:
             asked = Emit.CHANGES if context.settings.emit_changes_always else Emit.FINAL

@@ -13,11 +13,12 @@ from penstock.catalog.model import SourceDefinition, ViewDefinition
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.frozen import frozen
 from penstock.plan.context import PlanContext, Relation
+from penstock.plan.emission import check_emission, note_emission
 from penstock.plan.finishing import NotFinishableError, finished, with_finish
 from penstock.plan.infer import assignable
 from penstock.plan.inlining import checked_inlined
 from penstock.plan.logical import LogicalPlan
-from penstock.plan.nodes import Aggregate, Limit, Output, Scan, TopN, all_nodes
+from penstock.plan.nodes import Limit, Output, Scan, TopN, all_nodes
 from penstock.plan.query import bind_query, plan_query
 from penstock.plan.refused import refuse
 from penstock.plan.relation import Field, Mode
@@ -28,7 +29,7 @@ from penstock.plan.store_terms import DiffersError
 from penstock.plan.trees import column, select, subquery
 from penstock.plan.view_rows import cannot_read
 from penstock.sql.spans import span_of
-from penstock.sql.statements import Emit, Name, Query
+from penstock.sql.statements import Name, Query
 from penstock.types import INTEGRAL, STRING
 
 if TYPE_CHECKING:
@@ -57,7 +58,13 @@ def plan_output(
 
     A query that Spark cannot keep up to date by itself is planned over all rows so far, for the view store to answer.
     """
-    asked = _Asked(session, query, kind, target, connector, names, by_position)
+    plan = _chosen(_Asked(session, query, kind, target, connector, names, by_position))
+    check_emission(plan, query)
+    return plan
+
+
+def _chosen(asked: _Asked) -> LogicalPlan:
+    session, kind = asked.session, asked.kind
     try:
         plan = asked.plan(kept=False)
     except NotYetError as error:
@@ -237,19 +244,8 @@ def _plan(
         )
 
     relation, context = plan_query(make, query.tree)
-    _note_emission(context, relation, query)
+    note_emission(context, relation.node, query)
     return relation, context
-
-
-def _note_emission(context: PlanContext, relation: Relation, query: Query) -> None:
-    closing = any(
-        isinstance(node, TopN) or (isinstance(node, Aggregate) and node.emit is Emit.FINAL)
-        for node in all_nodes(relation.node)
-    )
-    if query.emit is None and closing and relation.node.mode is Mode.APPEND:
-        context.notice("windows are emitted once, when they close (EMIT FINAL)")
-    elif query.emit is None and relation.node.mode is not Mode.APPEND:
-        context.notice("every change is emitted (EMIT CHANGES)")
 
 
 def _renamed(relation: Relation, names: tuple[Name, ...]) -> Relation:
