@@ -25,6 +25,7 @@ from penstock.catalog.model import (
     Space,
     SystemTable,
 )
+from penstock.catalog.object_names import name_problem
 from penstock.catalog.renaming import renamed_definition
 from penstock.catalog.replacement import why_not_replaceable
 from penstock.catalog.sameness import same_definition
@@ -173,6 +174,7 @@ class Catalog:
         name = definition.name
         existing = self._occupant(definition)
         if existing is None:
+            _check_name(definition.kind, name)
             self._check_needs(definition)
             return self._with(definition), ()
         if not name.quoted and not existing.name.quoted:
@@ -310,6 +312,7 @@ class Catalog:
                 hint="drop those first and create them again over the new name",
                 span=name.span,
             )
+        _check_name(found.kind, new_name)
         definition = renamed(found, new_name)
         other = self._occupant(definition, apart_from=found.object_key)
         if other is not None:
@@ -336,6 +339,14 @@ def check_kind(found: Definition, kind: ObjectKind, name: Name, *, verb: str) ->
             f"{found.name} is a {found.kind}, not a {kind.lower()}",
             hint=f"say {verb.upper()} {words[0]} {found.name}",
             span=name.span,
+        )
+
+
+def _check_name(kind: str, name: Name) -> None:
+    problem = name_problem(name.text)
+    if problem is not None:
+        raise CatalogError(
+            "INVALID_DEFINITION", f"the name of a {kind} {problem}", hint="choose another name", span=name.span
         )
 
 

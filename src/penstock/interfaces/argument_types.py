@@ -13,6 +13,9 @@ from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any, Final, TypeVar
 
+from penstock.catalog.object_names import name_problem
+from penstock.errors import InvalidArgument
+
 T = TypeVar("T")
 
 # Annotation -> the types that are taken, and the word for them. Numbers of numpy are numbers, too.
@@ -44,6 +47,18 @@ def check_type(function: str, parameter: str, value: object, types: tuple[type, 
         # A list or a dict may hold anything, a password too: its type is enough.
         shown = repr(value) if value is None or isinstance(value, int | float) else f"a {type(value).__name__}"
         raise TypeError(f"{function}() takes {word} for {parameter}, not {shown}")
+
+
+def check_name(function: str, parameter: str, value: str) -> None:
+    """Raise INVALID_ARGUMENT for a name that nothing can have.
+
+    >>> check_name("register_table", "name", "")
+    Traceback (most recent call last):
+    penstock.errors.InvalidArgument: [INVALID_ARGUMENT] register_table(): name is empty; hint: choose another name
+    """
+    problem = name_problem(value)
+    if problem is not None:
+        raise InvalidArgument("INVALID_ARGUMENT", f"{function}(): {parameter} {problem}", hint="choose another name")
 
 
 def _checking(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from penstock.errors import InternalError, InvalidArgument, PenstockError, ResolutionError, UnsupportedError
-from penstock.interfaces.argument_types import check_type, checks_arguments
+from penstock.interfaces.argument_types import check_name, check_type, checks_arguments
 from penstock.interfaces.catalog_answers import catalog_answer, columns_table, explain, options_table
 from penstock.interfaces.changes import Change, Job, checked_form, checked_since
 from penstock.interfaces.installation import require
@@ -59,7 +59,7 @@ def connect(path: str | Path = DEFAULT_PATH, **settings: object) -> Database:
     Settings are those of SET, for this connection. Use it in a `with` block, or call `close`.
     """
     check_type("connect", "path", path, (str, os.PathLike), "a path")
-    if not str(path):
+    if not str(path).strip():
         raise ResolutionError("INVALID_ARGUMENT", "the path of the database is empty", hint="name a directory")
     given = {key: option_value(value) for key, value in settings.items()}
     typed = dict(resolve_setting(key, value) for key, value in given.items())
@@ -329,6 +329,7 @@ class Database:
         It is a dimension table without a key: kept until DROP TABLE, and other rows under the same name replace it.
         """
         self._engine.check_open()
+        check_name("register_table", "name", name)
         self._engine.dimensions.register(name, data)
 
     def register_function(
@@ -350,6 +351,7 @@ class Database:
         `on_error="null"`: NULL for a row it fails on, instead of an error.
         """
         self._engine.check_open()
+        check_name("register_function", "name", name)
         options = {"on_error": on_error} if on_error != "fail" else {}
         register_function(
             self._engine,
@@ -372,6 +374,7 @@ class Database:
         two rows may have the same `key`, where one is given. Registered again with other rows it gets a new version.
         """
         self._engine.check_open()
+        check_name("register_dimension", "name", name)
         columns = (key,) if isinstance(key, str) else tuple(key)
         return self._engine.dimensions.register(name, data, broadcast=broadcast, key=columns)
 

@@ -11,6 +11,7 @@ async for batch in executor.execute_streaming_sql("SELECT …"):
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from penstock.errors import InvalidArgument, OptionError
+from penstock.interfaces.argument_types import check_type
 from penstock.interfaces.database import Database, option_value
 from penstock.interfaces.owned_database import OwnedDatabase
 from penstock.interfaces.result import Result
@@ -57,6 +59,11 @@ class StreamingSQLExecutor:
         checkpoint_interval_seconds: float | timedelta | None = None,
         max_parallelism: int | None = None,
     ) -> None:
+        if state_path is not None:
+            check_type("StreamingSQLExecutor", "state_path", state_path, (str, os.PathLike), "a path")
+            if not str(state_path).strip():
+                hint = "name a directory, or leave it out"
+                raise InvalidArgument("INVALID_ARGUMENT", "StreamingSQLExecutor(): state_path is empty", hint=hint)
         backends = {
             "state_backend": _backend("state_backend", state_backend, STATE_BACKENDS),
             "timer_backend": _backend("timer_backend", timer_backend, TIMER_BACKENDS),

@@ -107,6 +107,13 @@ class Word(Text):
 class Label(Text):
     """A name that the user makes up and sees everywhere, such as that of a job; `etl:orders@home` is no address."""
 
+    def read(self, value: OptionValue) -> object:
+        found = str(super().read(value))
+        # A job has a directory of this name.
+        if not found.strip() or not found.isprintable() or not found.strip("."):
+            raise ValueError("a name that can be shown")
+        return found
+
     def sensitive(self, typed: object) -> bool:
         return False
 

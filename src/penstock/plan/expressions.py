@@ -108,7 +108,7 @@ class ExpressionBinder:
         raise UnsupportedError(
             "UNSUPPORTED_CLAUSE",
             f"the expression {type(node).__name__} has no meaning here",
-            hint="see docs/sql/statements.md for the expressions that can be used",
+            hint="docs/sql/queries.md says what a query can hold",
             span=span_of(node),
         )
 

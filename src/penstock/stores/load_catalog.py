@@ -52,7 +52,7 @@ def _unreadable(what: str, database: Path, cause: Exception | None) -> CatalogEr
     if isinstance(cause, PenstockError):
         detail = f"{cause.condition}: {cause.message}"
         if cause.condition == "UNKNOWN_CONNECTOR":
-            hint = "register the connector before the catalog is opened, as docs/connectors.md shows"
+            hint = "register the connector before the catalog is opened, as docs/custom-connectors.md shows"
     elif cause is not None:
         detail = type(cause).__name__
     return CatalogError(

@@ -114,3 +114,64 @@ def test_a_partition_and_a_key_at_once_are_refused(db: Database) -> None:
     assert error.value.condition == "INVALID_ARGUMENT"
     assert "leave one out" in (error.value.hint or "")
     assert db.append("t", [{"a": "x"}], key="a")[0].count == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("", "is empty"),
+        (" \t", "is empty"),
+        ("a\nb", "holds a character that cannot be shown"),
+        ("a\0b", "holds a character that cannot be shown"),
+        ("..", "is made of dots only"),
+        ("ä" * 40, "is too long: at most 200 plain letters"),
+        ("penstock.jobs", "is that of a system table"),
+    ],
+)
+def test_names_that_nothing_can_have(db: Database, name: str, problem: str) -> None:
+    def one(value: int) -> int:
+        return value
+
+    for register, given in (
+        (db.register_table, [{"a": 1}]),
+        (db.register_dimension, [{"a": 1}]),
+        (db.register_function, one),
+    ):
+        with pytest.raises(PenstockError) as raised:
+            register(name, given)  # type: ignore[arg-type]
+        assert isinstance(raised.value, ValueError)
+        assert raised.value.condition == "INVALID_ARGUMENT"
+        assert raised.value.message == f"{register.__name__}(): name {problem}"
+    written = name.replace('"', '""')
+    with pytest.raises(PenstockError):
+        db.execute(f'CREATE STREAM "{written}" (a INT)')
+    with pytest.raises(PenstockError):
+        db.execute(f'ALTER STREAM t RENAME TO "{written}"')
+    assert db.sql("SHOW TABLES").rows() == []
+
+
+def test_names_that_want_quotes_are_names(db: Database) -> None:
+    for name in ("a b", 'a"b', "a.b", "a/b", "..a", "select", "ä"):
+        db.register_table(name, [{"n": 1}])
+        quoted = name.replace('"', '""')
+        assert db.sql(f'SELECT n FROM "{quoted}"').rows() == [(1,)]
+        db.execute(f'DROP TABLE "{quoted}"')
+
+
+@pytest.mark.parametrize("name", ["", "a b", 'a"b', "a'b", "../x", "9x", "a\nb"])
+def test_connectors_have_plain_names(name: str) -> None:
+    with pytest.raises(PenstockError, match=r"register_connector\(\): name .* is not one that a connector can have"):
+        penstock.register_connector(name, penstock.Connector)  # type: ignore[type-abstract]
+    with pytest.raises(TypeError, match="takes a text for name, not int"):
+        penstock.register_connector(5, penstock.Connector)  # type: ignore[arg-type, type-abstract]
+
+
+def test_the_state_path_of_an_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for empty in ("", "  "):
+        with pytest.raises(ValueError, match="state_path is empty"):
+            penstock.StreamingSQLExecutor(state_path=empty)
+    for other in (5, b"x", ["a"]):
+        with pytest.raises(TypeError, match="takes a path for state_path"):
+            penstock.StreamingSQLExecutor(state_path=other)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
