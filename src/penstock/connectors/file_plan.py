@@ -14,7 +14,7 @@ from penstock.stores.files.file_set import FileSet
 from penstock.stores.files.listing import fixed_part, within
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from penstock.catalog.model import Definition
     from penstock.connectors.source import ScanRequest
@@ -62,6 +62,27 @@ def check_place(definition: Definition, roots: tuple[str, ...] | None) -> None:
     path = local_path(definition)
     if not within(fixed_part(path), roots):
         raise outside(definition.name.text, path)
+
+
+def refuse_shared(definition: Definition, others: Iterable[Definition]) -> None:
+    """INVALID_OPTION for a sink of one plain file that another sink writes: their rows would mix in it."""
+    path = _plain_file(definition)
+    for other in others if path is not None else ():
+        if other.name != definition.name and _plain_file(other) == path:
+            raise OptionError(
+                "INVALID_OPTION",
+                f"sink {other.name} writes to {path} already, and {definition.name} would mix its rows with those",
+                hint=f"name another file; or INSERT INTO {other.name}, which takes the rows of several queries",
+            )
+
+
+def _plain_file(definition: Definition) -> str | None:
+    """The one file that a sink writes, however it is spelt; None of everything else."""
+    if not isinstance(definition, SinkDefinition) or definition.options.connector != "file":
+        return None
+    if definition.options.values.get("single_file") is not True:
+        return None
+    return str(Path(local_path(definition)).resolve())
 
 
 def check_format(definition: SourceDefinition | SinkDefinition) -> str:

@@ -73,7 +73,8 @@ class FileSink:
         target = _target(context)
         if _plain(context.definition):
             content, header = _content(rows, context)
-            append_once(target, context.producer, batch_id, content, header)
+            packed = codec_of(context.definition) not in (None, "none")
+            append_once(target, context.producer, batch_id, content, header, lines=not packed)
             return
         publisher = Publisher(target, context.producer)
         if publisher.begin(batch_id):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.catalog.changes import Change, PutObject, changes_between
 from penstock.catalog.model import SinkDefinition, SourceDefinition
-from penstock.connectors.file_plan import check_place
+from penstock.connectors.file_plan import check_place, refuse_shared
 from penstock.connectors.registry import sink_of, source_of
 from penstock.connectors.source import FollowedSource
 from penstock.errors import NotYetError, PenstockError
@@ -33,6 +33,8 @@ def write_catalog(home: Home, before: Session, after: Session) -> list[str]:
         return []
     for change in changes:
         _check(home, change, before)
+        if isinstance(change, PutObject):
+            refuse_shared(change.definition, after.catalog)
     kept = {item.key: item.settings for item in home.catalog.objects()}
     hit("catalog.before_write")
     home.catalog.apply(changes)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,38 @@ def test_one_plain_file_holds_each_batch_once(tmp_path: Path, point: str) -> Non
     assert append_once(path, "insert", None, b"5\n")
     assert append_once(path, "insert", None, b"5\n")
     assert path.read_text() == "a\n1\n2\n4\n3\n5\n5\n"
+
+
+@pytest.mark.parametrize("there", [b"old", b"old\n", b""])
+def test_a_file_that_was_there_keeps_its_last_line(tmp_path: Path, there: bytes) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(there)
+    with enabled("file_sink.after_append", "error"), pytest.raises(FailpointError):
+        append_once(path, "job@1", 0, b"1\n", b"a\n")
+    assert append_once(path, "job@1", 0, b"1\n", b"a\n")
+    assert append_once(path, "job@1", 1, b"2\n", b"a\n")
+    assert path.read_bytes() == (b"old\n" if there else b"a\n") + b"1\n2\n"
+    packed = tmp_path / "rows.csv.gz"
+    packed.write_bytes(gzip.compress(b"old\n"))
+    append_once(packed, "job@1", 0, gzip.compress(b"1\n"), lines=False)
+    assert gzip.decompress(packed.read_bytes()) == b"old\n1\n"
+
+
+def test_databases_that_append_to_one_file_take_turns(tmp_path: Path) -> None:
+    """Each in a process of its own: whoever finds the other one at work waits, and cuts nothing off."""
+    program = (
+        "import sys; from pathlib import Path; from penstock.stores.files.plain_file import append_once\n"
+        "for n in range(150): append_once(Path(sys.argv[1]), sys.argv[2], n, f'{sys.argv[2]} {n}\\n'.encode() * 20)"
+    )
+    path = tmp_path / "rows.txt"
+    running = [subprocess.Popen([sys.executable, "-c", program, str(path), name]) for name in ("one", "two")]
+    assert [each.wait(120) for each in running] == [0, 0]
+    lines = path.read_text().splitlines()
+    for name in ("one", "two"):
+        assert [line for line in lines if line.startswith(name)] == [
+            f"{name} {n}" for n in range(150) for _ in range(20)
+        ]
+    assert len(lines) == 6_000
 
 
 def test_a_plain_file_that_was_cut_is_told(tmp_path: Path) -> None:
