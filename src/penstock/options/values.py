@@ -108,7 +108,7 @@ class Label(Text):
     """A name that the user makes up and sees everywhere, such as that of a job; `etl:orders@home` is no address."""
 
     def read(self, value: OptionValue) -> object:
-        found = str(super().read(value))
+        found = str(Text.read(self, value))  # a class with slots is made anew, and `super()` knows the old one
         # A job has a directory of this name.
         if not found.strip() or not found.isprintable() or not found.strip("."):
             raise ValueError("a name that can be shown")

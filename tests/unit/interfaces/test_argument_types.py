@@ -12,6 +12,7 @@ import pytest
 
 import penstock
 from penstock import Database, PenstockError
+from penstock.plan.script import analyze_script
 
 
 @pytest.fixture(scope="module")
@@ -175,3 +176,13 @@ def test_the_state_path_of_an_executor(tmp_path: Path, monkeypatch: pytest.Monke
         with pytest.raises(TypeError, match="takes a path for state_path"):
             penstock.StreamingSQLExecutor(state_path=other)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [" ", "..", "a\tb"])
+def test_jobs_have_names_that_can_be_shown(name: str) -> None:
+    script = f"CREATE STREAM s (a INT); CREATE SINK k (a INT) WITH (connector = 'blackhole'); INSERT INTO k WITH (job_name = '{name}') SELECT a FROM s"
+    error = analyze_script(script)[-1].error
+    assert error is not None
+    assert error.condition == "INVALID_OPTION"
+    assert "job_name must be a name that can be shown" in error.message
+    assert analyze_script(script.replace(f"'{name}'", "'etl:orders@home'"))[-1].error is None
