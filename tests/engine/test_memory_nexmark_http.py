@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -134,3 +136,28 @@ def test_http_sink_sends_a_batch_again_with_the_same_keys(
                 "CREATE SINK more WITH (connector = 'http', url = 'http://h', token = '${env:HOOK_TOKEN}') AS SELECT id FROM s"
             )
         assert {each.name for each in db.jobs()} == {"hooks"}
+
+
+def test_a_service_that_is_not_there_is_told_when_its_sink_is_created(db: penstock.Database) -> None:
+    """The statement is answered in seconds with the address, whether nobody listens or nothing is taken."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        nobody = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    db.execute("CREATE STREAM s (id INT)")
+    db.append("s", [{"id": 1}])
+    with web_service() as service:
+        service.by_path = lambda _: Answer(503)
+        for url, told in ((nobody, "refuses connections"), (service.url, "answers with 503")):
+            began = time.monotonic()
+            with pytest.raises(PenstockError) as raised:
+                db.execute(
+                    f"CREATE SINK hooks WITH (connector = 'http', url = '{url}', max_retries = 3) AS SELECT id FROM s"
+                )
+            assert raised.value.condition == "SINK_UNAVAILABLE"
+            assert raised.value.message == f"sink hooks: {url} {told}, after 4 tries"
+            assert "by itself" not in (raised.value.hint or "")
+            assert time.monotonic() - began < 60
+            assert db.jobs() == []
+        service.by_path = lambda _: None
+        db.execute(f"CREATE SINK hooks WITH (connector = 'http', url = '{service.url}') AS SELECT id FROM s")
+        db.settle()
+        assert [json.loads(body) for body in service.bodies][-1] == {"id": 1}

@@ -52,6 +52,10 @@ class HttpSink:
     def check(self, context: SinkContext) -> None:
         endpoint_of(context.definition, context.state_path)
 
+    def reach(self, context: SinkContext) -> None:
+        with HttpClient(endpoint_of(context.definition, context.state_path)) as client:
+            client.reach()
+
     def write(self, rows: pa.Table, context: SinkContext, batch_id: int | None) -> None:
         if rows.num_rows == 0:
             return

@@ -10,14 +10,16 @@ to. Messages name the host, and neither path nor query: in a webhook these are t
 from __future__ import annotations
 
 import ipaddress
+import math
 import random
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from http.client import HTTPConnection, HTTPException, HTTPResponse
-from threading import Event, Timer
+from queue import Empty, SimpleQueue
+from threading import Event, Thread, Timer
 from types import TracebackType
 from typing import Final, Self
 from urllib.parse import urljoin, urlsplit
@@ -29,6 +31,7 @@ _PASSING: Final = frozenset({408, 425, 429})
 _SAME_METHOD: Final = frozenset({307, 308})
 _REDIRECTS: Final = 5
 _LONGEST_WAIT_S: Final = 30.0
+_REACH_S: Final = 10.0  # how long somebody who creates a sink waits for a service that is not there
 _SPREAD: Final = 0.2
 _READ_BYTES: Final = 65_536
 _FORBIDDEN: Final = tuple(
@@ -87,22 +90,61 @@ class HttpClient:
 
         SINK_UNAVAILABLE when the last try failed too, SINK_REFUSED where trying again is of no use.
         """
+        self._try(
+            lambda: self._attempt(body, {**self._endpoint.headers, **headers}),
+            hint="the job tries again by itself; SHOW JOBS tells how often it has",
+        )
+
+    def reach(self, within_s: float = _REACH_S) -> None:
+        """Connect and send nothing; SINK_UNAVAILABLE where nobody is there within the time."""
+        end = time.monotonic() + within_s
+
+        def connect() -> None:
+            # In a thread of its own: looking a name up can take longer than anybody waits, and cannot be cut off.
+            answers: SimpleQueue[Exception | None] = SimpleQueue()
+
+            def ask() -> None:
+                try:
+                    with HttpClient(self._endpoint) as another:
+                        another._connected()
+                except Exception as error:  # noqa: BLE001  raised where it is waited for
+                    answers.put(error)
+                else:
+                    answers.put(None)
+
+            Thread(target=ask, name="penstock-http-reach", daemon=True).start()
+            try:
+                error = answers.get(timeout=max(0.0, end - time.monotonic()))
+            except Empty:
+                raise _Passing("cannot be reached in time") from None
+            if error is not None:
+                raise error
+
+        self._try(
+            connect,
+            until=end,
+            hint=f"look at option url of sink {self._endpoint.sink} and at the service, then try again",
+        )
+
+    def _try(self, action: Callable[[], None], *, hint: str, until: float = math.inf) -> None:
+        """Do it until it works, as often as the endpoint says and not beyond a moment."""
         endpoint = self._endpoint
         wait_s = endpoint.backoff_s
-        for attempt in range(endpoint.retries + 1):
+        for attempt in range(1, endpoint.retries + 2):
             try:
-                self._attempt(body, {**endpoint.headers, **headers})
-                return
+                return action()
             except _Passing as failed:
                 self._close()
-                if attempt == endpoint.retries:
+                asked = wait_s if failed.wait_s is None else max(wait_s, failed.wait_s)
+                waits_s = min(asked, _LONGEST_WAIT_S) * (1 - _SPREAD * random.random())  # noqa: S311  no secret
+                if attempt > endpoint.retries or time.monotonic() + waits_s >= until:
+                    tries = "1 try" if attempt == 1 else f"{attempt} tries"
                     raise RuntimeFailure(
                         "SINK_UNAVAILABLE",
-                        f"sink {endpoint.sink}: {endpoint.origin} {failed.reason}, after {attempt + 1} tries",
-                        hint="the job tries again by itself; SHOW JOBS tells how often it has",
+                        f"sink {endpoint.sink}: {endpoint.origin} {failed.reason}, after {tries}",
+                        hint=hint,
                     ) from None
-                asked = wait_s if failed.wait_s is None else max(wait_s, failed.wait_s)
-                time.sleep(min(asked, _LONGEST_WAIT_S) * (1 - _SPREAD * random.random()))  # noqa: S311  no secret
+                time.sleep(waits_s)
                 wait_s *= 2
 
     def _attempt(self, body: bytes, headers: Mapping[str, str]) -> None:

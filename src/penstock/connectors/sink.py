@@ -86,6 +86,14 @@ class CheckedSink(Protocol):
 
 
 @runtime_checkable
+class ReachedSink(Protocol):
+    """A sink over a network, where somebody who creates a job for it wants to know at once that nobody is there."""
+
+    def reach(self, context: SinkContext) -> None:
+        """Raises SINK_UNAVAILABLE where nobody answers; takes no longer than somebody waits at a prompt."""
+
+
+@runtime_checkable
 class StreamedSink(Protocol):
     """A sink that Spark writes to by itself, without batches of ours, in its real-time mode."""
 

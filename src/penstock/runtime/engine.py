@@ -29,7 +29,7 @@ from penstock.errors import NotYetError, PenstockError, ResolutionError, Runtime
 from penstock.runtime.catalog_writes import prepare, write_catalog
 from penstock.runtime.dimension_refresh import Refresher
 from penstock.runtime.dimensions import Dimensions
-from penstock.runtime.failures import kept_failure, kept_text
+from penstock.runtime.failures import kept_failure, kept_text, not_made
 from penstock.runtime.forgetting import forget_job, sweep
 from penstock.runtime.functions import MISSING, Functions
 from penstock.runtime.home import Home
@@ -41,7 +41,7 @@ from penstock.runtime.retention import retention_of
 from penstock.runtime.runs import check_fingerprint, make_run
 from penstock.runtime.secret_lookup import secret_of
 from penstock.runtime.set_jobs import leave_targets
-from penstock.runtime.sinks import shared_target, sink_target
+from penstock.runtime.sinks import reach_sink, shared_target, sink_target
 from penstock.runtime.states import JobState
 from penstock.runtime.supervisor import Supervisor
 from penstock.runtime.system_rows import system_table
@@ -301,12 +301,13 @@ class Engine:
 
     def start_job(self, spec: JobSpec, *, statement: str | None = None) -> Job:
         """Start a new job and wait until it runs; one that cannot is taken back, with its error."""
+        reach_sink(spec, self.home)
         job = self._new_job(spec, statement=statement)
         self.session = self.session.with_job(spec.name)
         _LOG.info("job %s: a pipeline over %s", spec.name, ", ".join(spec.inputs))
         try:
             job.start()
-            job.wait_first_batch(START_SECONDS)
+            job.wait_running(START_SECONDS)
             _LOG.info("job %s runs", spec.name)
         except (PenstockError, TimeoutError):
             if job.error is not None and job.error.condition in _DATA_ERRORS:
@@ -317,7 +318,7 @@ class Engine:
             self._stop_quietly(job)
             self._forget_job(spec.name, spec.view)
             if error is not None:
-                raise error from None
+                raise not_made(error) from None
             raise
         return job
 

@@ -106,6 +106,18 @@ def kept_failure(text: str | None, hint: str | None = None) -> RuntimeFailure:
     return RuntimeFailure(found["condition"], found["message"], hint=hint)
 
 
+def not_made(error: PenstockError) -> PenstockError:
+    """The error of a job that is taken back: nothing is left that would try again by itself."""
+    if error.condition != "SINK_UNAVAILABLE":
+        return error
+    return RuntimeFailure(
+        error.condition,
+        error.message,
+        hint="nothing was created; look after the service that the message names, then create it again",
+        detail=error.detail,
+    )
+
+
 def _placed(where: str, error: PenstockError) -> PenstockError:
     """The view store does not know for whom it computes."""
     if error.condition != "DATA_ERROR" or error.message.startswith(f"{where}: "):

@@ -174,6 +174,17 @@ class Job:
         """Wait until the job runs."""
         self.wait(lambda: self.last is not None, timeout, "the first batch")
 
+    def wait_running(self, timeout: float) -> None:
+        """Wait until the job that was just started runs; SINK_UNAVAILABLE where what it writes to takes nothing, which
+        may last longer than anybody waits."""
+        self.wait(lambda: self.last is not None or self._sink_error() is not None, timeout, "the first batch")
+        error = self._sink_error()
+        if self.last is None and error is not None:
+            raise error
+
+    def _sink_error(self) -> PenstockError | None:
+        return self.error if self.error is not None and self.error.condition == "SINK_UNAVAILABLE" else None
+
     def wait_looked(self, timeout: float) -> None:
         """Wait until the end of the input as of now is known."""
         since_us = now_us()

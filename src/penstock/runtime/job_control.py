@@ -32,7 +32,7 @@ def resume(engine: Engine, name: str) -> None:
     """Start a job that is paused, stopped or failed, and wait until it runs."""
     job = engine.find_job(name)
     job.start("RESUME JOB")
-    job.wait_first_batch(START_SECONDS)
+    job.wait_running(START_SECONDS)
 
 
 def restart(engine: Engine, name: str) -> None:
@@ -41,7 +41,7 @@ def restart(engine: Engine, name: str) -> None:
     if job.state.active:
         job.stop(JobState.STOPPED, "RESTART JOB")
     job.start("RESTART JOB")
-    job.wait_first_batch(START_SECONDS)
+    job.wait_running(START_SECONDS)
 
 
 def settle(engine: Engine, timeout: float) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.connectors.registry import sink_of
-from penstock.connectors.sink import CheckedSink, SinkContext
+from penstock.connectors.sink import CheckedSink, ReachedSink, SinkContext
 from penstock.errors import InternalError
 from penstock.formats import encode_frame, encode_rows
 from penstock.formats.keys import key_field, key_format, key_options
@@ -75,6 +75,15 @@ def _opened(spec: JobSpec, home: Home, definition: SinkDefinition, columns: tupl
     if isinstance(sink, CheckedSink):
         sink.check(context)
     return OpenSink(sink, context, columns)
+
+
+def reach_sink(spec: JobSpec, home: Home) -> None:
+    """Raises where nobody is there to be written to by a new job; one that runs tries again by itself."""
+    if spec.sink is None:
+        return
+    sink = sink_of(spec.sink.options.connector)
+    if isinstance(sink, ReachedSink):
+        sink.reach(_context(spec.sink, home, spec.name, spec.name))
 
 
 def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Target:

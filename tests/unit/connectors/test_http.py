@@ -141,7 +141,7 @@ def test_an_answer_that_drips_is_cut_off(tmp_path: Path) -> None:
         began = time.monotonic()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         found = refusal(context(url, "max_retries = 0, timeout = '300 ms'", tmp_path))
-        assert found.message.endswith("does not answer in time, after 1 tries")
+        assert found.message.endswith("does not answer in time, after 1 try")
         assert time.monotonic() - began < 30
         thread.join(60)
 
@@ -152,6 +152,38 @@ def test_nobody_listens(tmp_path: Path) -> None:
     found = refusal(context(f"http://127.0.0.1:{port}", "max_retries = 1, backoff = '5 ms'", tmp_path))
     assert found.condition == "SINK_UNAVAILABLE"
     assert found.message == f"sink k: http://127.0.0.1:{port} refuses connections, after 2 tries"
+
+
+def test_whoever_creates_a_sink_is_told_soon_that_nobody_is_there(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connecting is tried for some seconds, whatever a request may take; a name that nobody answers for included."""
+
+    def reached(url: str, options: str) -> tuple[PenstockError, float]:
+        began = time.monotonic()
+        endpoint = endpoint_of(context(url, options, tmp_path).definition, tmp_path)
+        with pytest.raises(PenstockError) as raised, HttpClient(endpoint) as client:
+            client.reach(within_s=1.0)
+        return raised.value, time.monotonic() - began
+
+    HttpSink().reach(context(service.url, QUICK, tmp_path))
+    assert service.got == []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    found, took = reached(f"http://127.0.0.1:{port}/{CANARY}", "timeout = '60 s', max_retries = 100")
+    assert found.condition == "SINK_UNAVAILABLE"
+    assert found.message.startswith(f"sink k: http://127.0.0.1:{port} refuses connections, after ")
+    assert took < 10
+    assert transient(found)
+
+    def slow(*_: object, **__: object) -> list[object]:
+        time.sleep(8)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    found, took = reached("http://nowhere.invalid", "timeout = '60 s'")
+    assert found.message == "sink k: http://nowhere.invalid:80 cannot be reached in time, after 1 try"
+    assert took < 6
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 410, 422, 302, 303])
