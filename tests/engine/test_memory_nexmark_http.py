@@ -121,11 +121,11 @@ def test_http_sink_sends_a_batch_again_with_the_same_keys(
         until(lambda: len(service.got) == 4)
         db.settle()
         assert len({each.key for each in service.got}) == 1
-        service.answers = [Answer(401)]
+        service.answers = [Answer(401, body=b"who is canary-token?")]
         db.append("s", [{"id": 10, "name": "refused"}])
         until(lambda: job(db, "hooks").state == "failed")
         error = job(db, "hooks").error or ""
-        assert error == f"[SINK_REFUSED] sink hooks: {service.url} answers with 401"
+        assert error == f"[SINK_REFUSED] sink hooks: {service.url} answers with 401: who is ********?"
         shown = db.sql("SELECT value FROM penstock.options").rows(), db.execute("SHOW CREATE SINK hooks").rows()  # type: ignore[union-attr]
         assert "canary" not in str(shown)
         db.execute("RESUME JOB hooks")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
 
+from penstock.connectors.http_answers import parts_of_address
 from penstock.connectors.http_client import Endpoint, HttpClient
 from penstock.connectors.option_values import integer, microseconds, text
 from penstock.connectors.secret_values import revealed
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 _CONTENT_TYPES: Final = {"json": "application/json", "csv": "text/csv; charset=utf-8"}
 _OURS: Final = frozenset({"content-length", "content-type", "host", "idempotency-key", "transfer-encoding"})
+_PUBLIC: Final = ("Content-Type", "User-Agent")
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _BACKOFF_US: Final = 500_000
 _TIMEOUT_US: Final = 10_000_000
@@ -102,18 +104,39 @@ def endpoint_of(definition: SinkDefinition, state_path: Path) -> Endpoint:
             f"option url of sink {definition.name} must be an address that begins with http:// or https://",
         )
     path = parts.path or "/"
+    target = f"{path}?{parts.query}" if parts.query else path
+    headers = _headers(definition, state_path, parts.username, parts.password)
     return Endpoint(
         sink=str(definition.name),
         secure=parts.scheme == "https",
         host=parts.hostname,
         port=port or (443 if parts.scheme == "https" else 80),
-        target=f"{path}?{parts.query}" if parts.query else path,
+        target=target,
         method=text(values, "method") or "POST",
-        headers=_headers(definition, state_path, parts.username, parts.password),
+        headers=headers,
         timeout_s=(microseconds(values, "timeout") or _TIMEOUT_US) / 1e6,
         retries=5 if (retries := integer(values, "max_retries")) is None else retries,
         backoff_s=(microseconds(values, "backoff") or _BACKOFF_US) / 1e6,
+        secrets=(*parts_of_address(target), *_given_secrets(definition, state_path, parts.password), *_sent(headers)),
     )
+
+
+def _given_secrets(definition: SinkDefinition, state_path: Path, url_password: str | None) -> Iterator[str]:
+    values = definition.options.values
+    for key in ("password", "token"):
+        if key in values:
+            yield str(revealed(values[key], state_path))
+    if url_password:
+        yield unquote(url_password)
+
+
+def _sent(headers: Mapping[str, str]) -> Iterator[str]:
+    """What headers of the user hold; a service may repeat what an Authorization header says without its first word."""
+    for name, value in headers.items():
+        if name not in _PUBLIC:
+            yield value
+            if name == "Authorization":
+                yield value.partition(" ")[2]
 
 
 def _headers(
@@ -121,7 +144,7 @@ def _headers(
 ) -> Mapping[str, str]:
     values = definition.options.values
     content_type = _CONTENT_TYPES.get(str(definition.options.format), "application/octet-stream")
-    found = {"Content-Type": content_type, "User-Agent": "penstock"}
+    found = dict(zip(_PUBLIC, (content_type, "penstock"), strict=True))
 
     def secret(key: str) -> str | None:
         value = values.get(key)

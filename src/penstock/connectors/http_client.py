@@ -4,7 +4,8 @@ Answers that may be better the next time (408, 425, 429, 5xx), lost connections 
 double and are spread a little, and `Retry-After` is followed up to half a minute. Everything else is final. The
 certificate of an https service is always checked, redirects are followed on the same host only, and addresses that
 belong to the machine's own surroundings (link-local ones, such as the metadata service of a cloud) are never connected
-to. Messages name the host, and neither path nor query: in a webhook these are the password.
+to. Messages name the host, and neither path nor query: in a webhook these are the password. What a service says when it
+refuses rows is shown without them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from types import TracebackType
 from typing import Final, Self
 from urllib.parse import urljoin, urlsplit
 
+from penstock.connectors.http_answers import shown_answer
 from penstock.errors import RuntimeFailure
 from penstock.frozen import frozen
 
@@ -41,7 +43,7 @@ _FORBIDDEN: Final = tuple(
 
 @frozen
 class Endpoint:
-    """A web service and how it is spoken to."""
+    """A web service and how it is spoken to; `secrets` are never shown, also where the service repeats them."""
 
     sink: str
     secure: bool
@@ -53,6 +55,7 @@ class Endpoint:
     timeout_s: float
     retries: int
     backoff_s: float
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def origin(self) -> str:
@@ -132,7 +135,8 @@ class HttpClient:
         wait_s = endpoint.backoff_s
         for attempt in range(1, endpoint.retries + 2):
             try:
-                return action()
+                action()
+                return
             except _Passing as failed:
                 self._close()
                 asked = wait_s if failed.wait_s is None else max(wait_s, failed.wait_s)
@@ -150,14 +154,14 @@ class HttpClient:
     def _attempt(self, body: bytes, headers: Mapping[str, str]) -> None:
         target = self._endpoint.target
         for _ in range(_REDIRECTS + 1):
-            response = self._exchange(target, body, headers)
+            response, said = self._exchange(target, body, headers)
             if response.status not in _SAME_METHOD:
-                return self._judge(response)
+                return self._judge(response, said)
             target = self._redirected(target, response.headers.get("Location"))
         raise self._refused(f"sends requests on more than {_REDIRECTS} times")
 
-    def _exchange(self, target: str, body: bytes, headers: Mapping[str, str]) -> HTTPResponse:
-        """One request and its answer, cut off when it takes too long in all."""
+    def _exchange(self, target: str, body: bytes, headers: Mapping[str, str]) -> tuple[HTTPResponse, bytes]:
+        """One request, its answer and the beginning of the body, cut off when it takes too long in all."""
         connection = self._connected()
         opened = connection.sock
         assert opened is not None
@@ -168,7 +172,7 @@ class HttpClient:
         try:
             connection.request(self._endpoint.method, target, body, dict(headers))
             response = connection.getresponse()
-            response.read(_READ_BYTES)
+            said = response.read(_READ_BYTES)
         except (OSError, HTTPException) as error:
             timed_out = isinstance(error, TimeoutError) or too_late.is_set()
             raise _Passing("does not answer in time" if timed_out else _words(error)) from None
@@ -176,9 +180,9 @@ class HttpClient:
             late.cancel()
         if not response.isclosed() or response.will_close:
             self._close()
-        return response
+        return response, said
 
-    def _judge(self, response: HTTPResponse) -> None:
+    def _judge(self, response: HTTPResponse, said: bytes) -> None:
         status = response.status
         if 200 <= status < 300:
             return
@@ -186,7 +190,8 @@ class HttpClient:
             raise _Passing(f"answers with {status}", _seconds(response.headers.get("Retry-After")))
         if 300 <= status < 400:
             raise self._refused(f"answers with {status} and wants another address")
-        raise self._refused(f"answers with {status}")
+        shown = shown_answer(said, response.headers, self._endpoint.secrets)
+        raise self._refused(f"answers with {status}{f': {shown}' if shown else ''}")
 
     def _redirected(self, target: str, location: str | None) -> str:
         endpoint = self._endpoint

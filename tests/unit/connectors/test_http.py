@@ -196,6 +196,41 @@ def test_what_lasts_is_not_tried_again(service: Service, tmp_path: Path, status:
     assert not transient(found)
 
 
+def test_a_refusal_shows_what_the_service_said(service: Service, tmp_path: Path) -> None:
+    service.answers = [Answer(422, body=b'{"error":\r\n  "field \xc3\xa4 is \x1b[31mmissing"}')]
+    found = refusal(context(f"{service.url}/{CANARY}", QUICK, tmp_path))
+    assert found.message == f'sink k: {service.url} answers with 422: {{"error": "field ä is [31mmissing"}}'
+    for body, told in ((b"", "400"), (b"\0\n", "400"), (b"x" * 999, "400: " + "x" * 200 + "…")):
+        service.answers = [Answer(400, body=body)]
+        assert refusal(context(service.url, QUICK, tmp_path)).message.endswith(f" answers with {told}")
+    service.answers = [Answer(400, {"Content-Type": "text/plain; charset=latin-1"}, body=b"k\xe4se")]
+    assert refusal(context(service.url, QUICK, tmp_path)).message.endswith(" 400: käse")
+    service.answers = [Answer(400, {"Content-Type": "text/plain; charset=none-such"}, body=b"words")]
+    assert refusal(context(service.url, QUICK, tmp_path)).message.endswith(" 400: words")
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "said"),
+    [
+        ("/in/tail-8842", "method = 'POST'", ["no hook at /in/tail-8842", "no hook tail-8842", r"at \/in\/tail-8842"]),
+        ("/in?sig=tail-8842", "method = 'POST'", ["bad signature tail-8842"]),
+        ("/", "token = 'tail-8842'", ["token tail-8842 is unknown", "Authorization: Bearer tail-8842"]),
+        ("/", "username = 'u', password = 'tail-<8842'", ["u:tail-<8842", "u:tail-&lt;8842", "tail-%3C8842"]),
+        ("/", "'header.X-Key' = 'tail-8842'", ["X-Key tail-8842 is unknown"]),
+        ("/", "headers = 'X-Key: tail-8842'", ["X-Key tail-8842 is unknown"]),
+    ],
+)
+def test_a_service_that_repeats_secrets_gives_none_away(
+    service: Service, tmp_path: Path, path: str, options: str, said: list[str]
+) -> None:
+    for words in said:
+        service.answers = [Answer(403, body=words.encode())]
+        found = refusal(context(service.url + path, f"{options}, {QUICK}", tmp_path))
+        assert "********" in found.message
+        assert "tail" not in found.message
+        assert "8842" not in found.message
+
+
 def test_redirects_stay_on_the_host(service: Service, tmp_path: Path) -> None:
     service.by_path = lambda path: Answer(308, {"Location": "/there?y=2"}) if path == "/here" else None
     HttpSink().write(ROWS.slice(0, 1), context(f"{service.url}/here", f"token = '{CANARY}', {QUICK}", tmp_path), 1)

@@ -32,6 +32,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     wait_s: float = 0.0
     drop: bool = False
+    body: bytes = b"ok"
 
 
 @dataclass
@@ -65,10 +66,10 @@ def web_service() -> Iterator[Service]:
                 self.close_connection = True
                 return
             self.send_response(answer.status)
-            for name, value in {"Content-Length": "2", **answer.headers}.items():
+            for name, value in {"Content-Length": str(len(answer.body)), **answer.headers}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(b"ok")
+            self.wfile.write(answer.body)
 
         do_POST = do_PUT = do_PATCH = _answer  # noqa: N815  the names that the server calls
 
