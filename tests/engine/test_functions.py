@@ -154,6 +154,39 @@ def test_failing_rows(db: penstock.Database) -> None:
     assert read(db, "strict") == [(1,), (1,), (2,), (4,), (5,)]
 
 
+def test_a_function_that_ends_its_process(db: penstock.Database) -> None:
+    """The worker is gone without a word: the job tries some times, fails soon, and names the function."""
+    import os
+    import time
+
+    db.execute(STREAM)
+    db.register_function("leave", lambda v: v if v < 5 else os._exit(3), ["BIGINT"], "BIGINT")
+    db.register_function("same", lambda v: v, ["BIGINT"], "BIGINT")
+    put(db, ("a", 1, 1))
+    db.execute("CREATE MATERIALIZED VIEW left_alone AS SELECT leave(v) AS v FROM s")
+    db.settle()
+    began = time.monotonic()
+    put(db, ("a", 9, 2))
+    until(lambda: job(db, "left_alone").state == "failed")
+    assert (job(db, "left_alone").error or "").startswith(
+        "[FUNCTION_FAILED] job left_alone: a Python worker ended while "
+    )
+    assert (job(db, "left_alone").error or "").endswith(" it ran function leave")
+    assert read(db, "left_alone") == [(1,)]
+    with pytest.raises(PenstockError, match="one of the functions leave, same"):
+        db.execute("CREATE MATERIALIZED VIEW both AS SELECT leave(v) AS v, same(v) AS w FROM s")
+    assert time.monotonic() - began < 90
+    db.register_table("t", [{"v": 7}])
+    with pytest.raises(PenstockError) as raised:
+        db.sql("SELECT leave(v) FROM t")
+    assert raised.value.condition == "FUNCTION_FAILED"
+    assert raised.value.message == "the query: a Python worker ended while it ran function leave"
+    db.register_function("leave", lambda v: v, ["BIGINT"], "BIGINT")
+    db.execute("RESUME JOB left_alone")
+    db.settle()
+    assert read(db, "left_alone") == [(1,), (9,)]
+
+
 def test_functions_from_modules_and_files_after_the_start(
     db: penstock.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

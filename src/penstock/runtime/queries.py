@@ -19,6 +19,7 @@ from penstock.plan.spark_text import spark_sql
 from penstock.plan.store_text import store_sql
 from penstock.runtime.bounded import bounded_frame
 from penstock.runtime.failures import as_failure
+from penstock.runtime.lost_workers import gone_in_functions
 from penstock.spark.dimension_frames import version_frame
 from penstock.stores.views import Answer
 
@@ -106,7 +107,8 @@ def spark_answer(engine: Engine, plan: LogicalPlan) -> Answer:
     except PenstockError:
         raise
     except Exception as error:
-        raise as_failure(_WHAT, error) from error
+        failed = as_failure(_WHAT, error)
+        raise (gone_in_functions(_WHAT, failed, plan.functions) or failed) from error
     return Answer(found, as_of)
 
 

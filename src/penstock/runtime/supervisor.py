@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import PenstockError
 from penstock.runtime.backoff import Backoff, transient
+from penstock.runtime.lost_workers import LostWorkers
 from penstock.runtime.processing_time import close_by_clock
 from penstock.runtime.states import JobState
 
@@ -36,6 +37,7 @@ class Supervisor:
         self._judging = threading.Lock()  # while it is held, the end of a query is being written down
         self._due: dict[str, float] = {}
         self._backoffs: dict[str, Backoff] = {}
+        self._lost_workers = LostWorkers()
         self._told: set[str] = set()  # jobs that are broken for a reason that was told
         self._quiet: dict[str, tuple[object, float]] = {}  # the last batch of a job that forgets, and since when
         self._next_upkeep = clock.monotonic() + _UPKEEP_EVERY
@@ -65,8 +67,10 @@ class Supervisor:
                 job.move(JobState.FAILED, error.message, error)
 
     def _restart(self, job: Job, error: PenstockError) -> None:
-        delay = self._delay(job)
+        lasting = self._lost_workers.lasting(job, error)
+        delay = self._delay(job) if lasting is None else None
         if delay is None:
+            error = lasting or error
             job.move(JobState.FAILED, error.message, error)
             return
         self._due[job.name] = self._clock.monotonic() + delay

@@ -105,6 +105,38 @@ def test_sc11_three_attempts_a_second_apart() -> None:
     assert (job.state, job.error, job.restarts) == (JobState.FAILED, FULL, 3)
 
 
+def test_a_function_that_ends_its_worker_again_and_again_has_failed() -> None:
+    gone = RuntimeFailure("SPARK_FAILED", "job j: it failed", detail="Python worker exited unexpectedly (crashed)")
+    plain = RuntimeFailure("SPARK_FAILED", "job j: Python worker exited unexpectedly (crashed)")
+    assert transient(gone)
+
+    def ends(job: Starting, supervisor: Supervisor, *errors: PenstockError) -> str:
+        for error in errors:
+            job.state = JobState.STARTING
+            job.run = SimpleNamespace(failure=error, cause=error)  # type: ignore[assignment]
+            supervisor.ended(cast("Job", job), cast("Run", job.run))
+        return job.state.value
+
+    def one(*functions: str) -> Starting:
+        job = Starting()
+        job.spec.plan, job.spec.sources = SimpleNamespace(functions=functions), ()
+        return job
+
+    supervisor = Supervisor(lambda: (), ManualClock(), lambda: None)
+    job = one("f")
+    assert ends(job, supervisor, gone, plain) == "restarting"
+    assert ends(job, supervisor, FULL, gone, gone) == "restarting", "not in a row"
+    job.last = SimpleNamespace()  # type: ignore[assignment]
+    assert ends(job, supervisor, gone) == "restarting", "it had done a batch"
+    job.last = None
+    assert ends(job, supervisor, gone) == "restarting"
+    assert ends(job, supervisor, plain) == "failed"
+    assert job.error is not None
+    assert job.error.condition == "FUNCTION_FAILED"
+    assert job.error.message == "job j: a Python worker ended while it ran function f"
+    assert ends(one(), Supervisor(lambda: (), ManualClock(), lambda: None), *[gone] * 9) == "restarting"
+
+
 def test_a_start_that_fails_counts_as_an_attempt() -> None:
     job = Starting(*[FULL] * 9, settings={"restart_attempts": 2, "restart_delay": timedelta(seconds=1)})
     looked_after(job, 100.0)
