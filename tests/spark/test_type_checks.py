@@ -55,12 +55,12 @@ class Judge:
         spark.sql(f"SELECT {nulls}").createOrReplaceTempView("x")
 
     def check(self, query: str) -> None:
-        """Fails where the planner refuses a query for its types and Spark does not."""
+        """Fails where the planner refuses a query for its types or its arguments and Spark does not."""
         error = analyze_script(TABLE + query)[-1].error
-        if error is None or error.condition != "TYPE_MISMATCH":
+        if error is None or error.condition not in ("TYPE_MISMATCH", "INVALID_ARGUMENT"):
             return
         assert error.span is not None, query
-        assert error.hint, query
+        assert error.hint or error.condition == "INVALID_ARGUMENT", query
         with self._patch.context() as patch:
             for module, name in (
                 (expressions, "check_types"),
@@ -68,6 +68,7 @@ class Judge:
                 (select, "check_condition"),
                 (from_clause, "check_condition"),
                 (calls, "check_arguments"),
+                (calls, "check_call"),
             ):
                 patch.setattr(module, name, lambda *_: None)
             report = analyze_script(TABLE + query)[-1]
@@ -117,6 +118,21 @@ def test_arguments_that_are_refused_are_refused_by_spark(judge: Judge) -> None:
             arguments = [chance.choice(("s", "i", "'a'", "5", given)) for _ in range(count)]
             arguments[place] = given
             judge.check(f"SELECT {name}({', '.join(arguments)}) AS v FROM x")
+    assert judge.refused > 150
+
+
+def test_calls_that_are_refused_are_refused_by_spark(judge: Judge) -> None:
+    """Of fractions, of an order that is missing or too much, beside values of any type."""
+    calls_of = (
+        *(f"{name}({{}}) WITHIN GROUP (ORDER BY {{}})" for name in ("PERCENTILE_CONT", "PERCENTILE_DISC", "MODE", "SUM")),
+        "PERCENTILE_CONT({}) WITHIN GROUP (ORDER BY {}, i)", "MODE() WITHIN GROUP (ORDER BY i, {})", "MODE()",
+        "PERCENTILE_CONT({})", "PERCENTILE_DISC({})", "PERCENTILE({1}, {0})", "APPROX_PERCENTILE({1}, {0})",
+    )  # fmt: skip
+    given = ("1.5", "-0.5", "2", "(-1)", "ARRAY[0.5, 3]", "ARRAY[0.5]", "d", "0.5", "1", "'0.5'", "NULL")
+    for call in calls_of:
+        for fraction in given:
+            for value in ("d", "i", "s"):
+                judge.check(f"SELECT {call.format(fraction, value)} AS v FROM x")
     assert judge.refused > 150
 
 

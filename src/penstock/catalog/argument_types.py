@@ -47,7 +47,7 @@ numbers  0    floor isnan kurtosis ln log10 log1p log2 radians rint round sec si
 numbers  0    stddev_pop stddev_samp tan tanh var_pop var_samp variance
 numbers  0,1  atan2 corr covar_pop covar_samp hypot pmod pow power
 numbers  1    left lpad repeat right rpad substr substring
-amounts  0    abs negative positive sign signum
+amounts  0    abs median negative percentile positive sign signum
 sums     0    avg mean sum try_avg try_sum
 texts    0    ascii bit_length btrim char_length character_length initcap lcase left length lower lpad ltrim
 texts    0    octet_length repeat right rpad rtrim substr substring trim ucase upper
@@ -58,9 +58,9 @@ times    0    add_months date_format day dayofmonth dayofweek dayofyear hour las
 times    0    second weekday weekofyear year
 truths   0    bool_and bool_or count_if every
 json     0    get_json_object json_array_length json_object_keys parse_json
-arrays   0    array_distinct array_max array_min array_size sort_array
+arrays   0    array_distinct array_max array_min array_size inline inline_outer sort_array
 maps     0    map_entries map_keys map_values
-collections  0  cardinality size
+collections  0  cardinality explode explode_outer posexplode posexplode_outer size
 ordered  0    max min
 """
 

@@ -16,6 +16,7 @@ from penstock.catalog.functions import (
     spark_call,
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
+from penstock.plan.check_calls import check_call
 from penstock.plan.check_types import check_arguments
 from penstock.plan.infer import assignable
 from penstock.plan.trees import (
@@ -85,6 +86,7 @@ def _aggregate(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo
     finally:
         binder.aggregate_depth -= 1
     check_arguments(node.name, bound, node.expressions)
+    check_call(node, bound)
     types = [type_of(argument) for argument in bound]
     result = typed(spark_call(node.name, bound, dialect=binder.dialect), return_type(info, types))
     return mark_aggregate(result, format_tree(node))

@@ -27,6 +27,8 @@ _COMPARED: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullS
 _SIGNS: Final[dict[type[exp.Expr], str]] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _TEXTS: Final[dict[type[exp.Expr], str]] = {exp.Like: "LIKE", exp.ILike: "ILIKE", exp.RegexpLike: "RLIKE"}
 
+# Names of other systems for a function of Spark's that takes the same.
+_ALIKE: Final = {"unnest": "explode"}
 _SUMS: Final = frozenset({"sum", "avg", "mean"})
 
 _NUMBERS: Final = frozenset({"WHOLE", "FRACTION"})
@@ -42,6 +44,7 @@ _MOMENT: Final = "write a time as TIMESTAMP '2026-01-31 12:00:00', a number of m
 _SHIFT: Final = "a time is moved by an interval: ts + INTERVAL '5' SECOND"
 _JOINED: Final = "|| joins texts; CAST them to compute with them"
 _CAST: Final = "CAST one of them"
+SPLIT_HINT: Final = "SPLIT(text, ',') makes an array of a text"
 _TRUTH: Final = "a condition is TRUE or FALSE: compare the value with something"
 
 
@@ -93,11 +96,18 @@ def check_condition(bound: exp.Expr, clause: str) -> None:
 
 def check_arguments(name: str, bound: Sequence[exp.Expr], written: Sequence[exp.Expr]) -> None:
     """Raise TYPE_MISMATCH at an argument that a function of Spark's can never take."""
-    for place, argument in enumerate(bound if is_sparks(name) else ()):
-        takes = refused_argument(name.lower(), place, type_of(argument))
+    function = _ALIKE.get(name.lower(), name.lower())
+    for place, argument in enumerate(bound if is_sparks(function) else ()):
+        takes = refused_argument(function, place, type_of(argument))
         if takes is not None:
             said = f"function {name} takes {takes}, not {type_of(argument)}"
-            raise _mismatch(said, "CAST it, or give it a part of the value", written[place])
+            raise _mismatch(said, _hint(function, argument), written[place])
+
+
+def _hint(function: str, argument: exp.Expr) -> str:
+    if "explode" in function and type_of(argument) == STRING:
+        return SPLIT_HINT
+    return "CAST it, or give it a part of the value"
 
 
 def _mismatch(message: str, hint: str, node: exp.Expr) -> ResolutionError:

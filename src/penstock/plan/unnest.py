@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.catalog.functions import find_function
 from penstock.errors import NotYetError, ResolutionError
+from penstock.plan.check_types import SPLIT_HINT
 from penstock.plan.lateral import reads_relations
 from penstock.plan.nodes import Join, Node, Unnest, Values
 from penstock.plan.relation import Field
@@ -16,7 +17,7 @@ from penstock.plan.scope import Leaf, Scope
 from penstock.plan.trees import call, column, identifier, number, type_of
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
-from penstock.types import INT, SqlType
+from penstock.types import INT, STRING, SqlType
 
 if TYPE_CHECKING:
     from penstock.plan.context import Relation
@@ -106,11 +107,16 @@ class _Generator:
 
 def _generator(unnest: exp.Unnest, alias: exp.Expr | None, item: exp.Expr, binder: ExpressionBinder) -> _Generator:
     arrays = [binder.bind(each) for each in unnest.expressions]
-    for array in arrays:
+    for array, written in zip(arrays, unnest.expressions, strict=True):
         container = type_of(array)
         if container is not None and container.name not in (("ARRAY", "MAP") if len(arrays) == 1 else ("ARRAY",)):
             wanted = "an array or a map" if len(arrays) == 1 else "arrays"
-            raise ResolutionError("TYPE_MISMATCH", f"UNNEST needs {wanted}, not {container}", span=span_of(item))
+            raise ResolutionError(
+                "TYPE_MISMATCH",
+                f"UNNEST needs {wanted}, not {container}",
+                hint=SPLIT_HINT if container == STRING else None,
+                span=span_of(written),
+            )
     alias = alias or unnest.args.get("alias")
     table, names = _table(alias, "unnest"), _names(alias)
     ordinal = _ordinal(unnest, names)

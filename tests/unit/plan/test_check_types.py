@@ -37,6 +37,11 @@ ts TIMESTAMP, a ARRAY<INT>, mp MAP<STRING, INT>, st STRUCT<x INT>);"""
         ("SELECT UPPER(a) FROM s", "a", "function UPPER takes texts, not ARRAY<INT>", "CAST"),
         ("SELECT HOUR(i + 1) FROM s", "i + 1", "function HOUR takes times, not INT", "CAST"),
         ("SELECT MAX(mp) OVER (PARTITION BY i) FROM s", "mp", "function MAX takes values with an order", "CAST"),
+        ("SELECT UNNEST(name) AS x FROM s", "name", "function UNNEST takes arrays and maps, not STRING", "SPLIT"),
+        ("SELECT x FROM s, UNNEST(name) AS t(x)", "name", "UNNEST needs an array or a map, not STRING", "SPLIT"),
+        ("SELECT x FROM s, UNNEST(a, name) AS t(x, z)", "name", "UNNEST needs arrays, not STRING", "SPLIT"),
+        ("SELECT x FROM s LATERAL VIEW explode(i) t AS x", "i", "function explode takes arrays and maps, not INT", "CAST"),
+        ("SELECT MEDIAN(ts) FROM s", "ts", "function MEDIAN takes numbers, not TIMESTAMP", "CAST"),
     ],
 )  # fmt: skip
 def test_types_that_never_fit(query: str, pointed: str, message: str, hint: str) -> None:
@@ -88,3 +93,47 @@ def test_texts_that_are_read_as_numbers_are_told(query: str, told: str | None) -
     assert report.error is None, report.error
     found = [notice for notice in report.notices if "reads texts as numbers" in notice]
     assert [notice.partition(";")[0] for notice in found] == ([told] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("call", "pointed", "message", "hint"),
+    [
+        ("PERCENTILE_CONT(1.5) WITHIN GROUP (ORDER BY d)", "1.5", "takes a fraction from 0 to 1, not 1.5", "0.5"),
+        ("PERCENTILE_DISC(-1) WITHIN GROUP (ORDER BY d)", "1", "takes a fraction from 0 to 1, not -1", "0.5"),
+        ("PERCENTILE(d, ARRAY[0.1, 2])", "0.1, 2", "takes a fraction from 0 to 1, not 2", "0.5"),
+        ("APPROX_PERCENTILE(d, (95))", "95", "takes a fraction from 0 to 1, not 95", "0.95"),
+        ("PERCENTILE_CONT(d) WITHIN GROUP (ORDER BY d)", "d", "takes a fraction that is the same for all rows", "0.95"),
+        ("PERCENTILE_CONT(0.5)", "PERCENTILE_CONT", "is not told which values it is about", "WITHIN GROUP (ORDER BY x)"),
+        ("MODE()", "MODE", "is not told which values it is about", "MODE(x)"),
+        ("MODE() FILTER (WHERE b)", "MODE", "is not told which values it is about", "MODE(x)"),
+        ("MODE(i) WITHIN GROUP (ORDER BY d)", "d", "takes no WITHIN GROUP", "leave it out"),
+        ("MODE() WITHIN GROUP (ORDER BY i, d)", "d", "takes one term", "leave out"),
+    ],
+)  # fmt: skip
+def test_calls_that_no_row_could_make_right(call: str, pointed: str, message: str, hint: str) -> None:
+    text = f"{STREAM} SELECT {call} AS v FROM s"
+    error = analyze_script(text)[-1].error
+    assert error is not None
+    assert error.condition == "INVALID_ARGUMENT"
+    assert message in error.message
+    assert hint in (error.hint or "")
+    assert error.span is not None
+    assert text[error.span.start : error.span.end] == pointed
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "PERCENTILE_CONT(0) WITHIN GROUP (ORDER BY d DESC)",
+        "PERCENTILE_CONT('0.5') WITHIN GROUP (ORDER BY d) FILTER (WHERE b)",
+        "PERCENTILE_DISC(1) WITHIN GROUP (ORDER BY d)",
+        "PERCENTILE(d, 1.0)",
+        "APPROX_PERCENTILE(d, ARRAY[0, 0.5, 1], 100)",
+        "MODE() WITHIN GROUP (ORDER BY i)",
+        "MODE(i)",
+        "MODE(i, TRUE)",
+        "STRING_AGG(name, ',') WITHIN GROUP (ORDER BY name)",
+    ],
+)
+def test_calls_with_all_they_need(call: str) -> None:
+    assert analyze_script(f"{STREAM} SELECT {call} AS v FROM s")[-1].error is None

@@ -1,0 +1,97 @@
+"""Calls that Spark refuses for what their arguments are, not for their types: fractions, and an order that is missing.
+
+As with types, what is refused here is what Spark's analyzer surely refuses; a test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from penstock.errors import ResolutionError
+from penstock.sql.spans import own_span, span_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# Where a function takes the fraction of rows that lie below the value it gives.
+_FRACTIONS: Final = {
+    "percentile_cont": 0,
+    "percentile_disc": 0,
+    "percentile": 1,
+    "approx_percentile": 1,
+    "percentile_approx": 1,
+    "approx_percentile_cont": 1,
+}
+_ORDERED: Final = frozenset({"percentile_cont", "percentile_disc"})
+_LISTS: Final = frozenset({"listagg", "string_agg"})  # WITHIN GROUP tells them an order of any number of terms
+
+
+def check_call(node: exp.Anonymous, bound: Sequence[exp.Expr]) -> None:
+    """Raise INVALID_ARGUMENT at a call that no row could make right; its arguments are counted and bound already."""
+    name = node.name.lower()
+    needs_order = name in _ORDERED or (name == "mode" and not bound)
+    if needs_order and _order(node) is None:
+        given = ", ".join("0.5" for _ in bound)
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"function {node.name} is not told which values it is about",
+            hint=f"write {name.upper()}({given}) WITHIN GROUP (ORDER BY x)" + ("" if bound else ", or MODE(x)"),
+            span=own_span(node),
+        )
+    if name not in _LISTS:
+        _check_order(node, takes=1 if needs_order else 0)
+    place = _FRACTIONS.get(name)
+    if place is not None and place < len(bound):
+        _check_fraction(node, bound[place], node.expressions[place])
+
+
+def _order(node: exp.Anonymous) -> list[exp.Expr] | None:
+    """The terms of WITHIN GROUP behind a call."""
+    around = node.parent
+    return list(around.expression.expressions) if isinstance(around, exp.WithinGroup) and around.this is node else None
+
+
+def _check_order(node: exp.Anonymous, takes: int) -> None:
+    terms = _order(node)
+    if terms is None or len(terms) == takes:
+        return
+    taken = "takes one term in WITHIN GROUP (ORDER BY …)" if takes else "takes no WITHIN GROUP"
+    raise ResolutionError(
+        "INVALID_ARGUMENT",
+        f"function {node.name} {taken}",
+        hint="leave out what stands behind the first" if takes else "leave it out: it sees all rows of a group",
+        span=span_of(terms[takes]),
+    )
+
+
+def _check_fraction(node: exp.Anonymous, bound: exp.Expr, written: exp.Expr) -> None:
+    if bound.find(exp.Column) is not None:
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"function {node.name} takes a fraction that is the same for all rows",
+            hint="write it out, such as 0.95",
+            span=span_of(written),
+        )
+    wrong = next((value for value in _constants(bound) if not 0 <= value <= 1), None)
+    if wrong is not None:
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"function {node.name} takes a fraction from 0 to 1, not {wrong:g}",
+            hint="0.5 is the middle, 0.95 leaves five in a hundred above it",
+            span=span_of(written),
+        )
+
+
+def _constants(bound: exp.Expr) -> Iterator[float]:
+    """The number that is written, or those in an array that is."""
+    if isinstance(bound, exp.Array) or (isinstance(bound, exp.Anonymous) and bound.name.lower() == "array"):
+        for item in bound.expressions:
+            yield from _constants(item)
+    elif isinstance(bound, exp.Paren):
+        yield from _constants(bound.this)
+    elif isinstance(bound, exp.Neg):
+        yield from (-value for value in _constants(bound.this))
+    elif isinstance(bound, exp.Literal) and not bound.is_string:
+        yield float(bound.this)
