@@ -79,11 +79,10 @@ def _opened(spec: JobSpec, home: Home, definition: SinkDefinition, columns: tupl
 
 def reach_sink(spec: JobSpec, home: Home) -> None:
     """Raises where nobody is there to be written to by a new job; one that runs tries again by itself."""
-    if spec.sink is None:
-        return
-    sink = sink_of(spec.sink.options.connector)
-    if isinstance(sink, ReachedSink):
-        sink.reach(_context(spec.sink, home, spec.name, spec.name))
+    for definition in filter(None, (spec.sink, *(branch.sink for branch in spec.branches))):
+        sink = sink_of(definition.options.connector)
+        if isinstance(sink, ReachedSink):
+            sink.reach(_context(definition, home, spec.name, spec.name))
 
 
 def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Target:
