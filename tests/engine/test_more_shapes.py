@@ -20,6 +20,10 @@ TABLES: Final = {
     "b": "aid BIGINT, price BIGINT, share DOUBLE, ts TIMESTAMP",
     "c": "id BIGINT, cat BIGINT, label {text}",
 }
+MAPS: Final = (
+    "SELECT cat, m, to_json(m)::VARCHAR FROM (SELECT cat, coalesce(map_from_entries(list({{'k': k, 'v': v}} ORDER BY k) "
+    "FILTER (WHERE k IS NOT NULL)), MAP {{}}) AS m FROM (SELECT cat, {2} AS k, max({0}) AS v FROM {1} GROUP BY ALL) GROUP BY cat)"
+)
 # The answer changes as rows come, and is held against DuckDB's after each batch: same text, unless there are two.
 CHANGING: Final[dict[str, str | tuple[str, str]]] = {
     "bracketed": "SELECT a.id, b.price, c.label FROM a LEFT JOIN (b JOIN c ON b.aid = c.cat) ON a.cat = b.aid",
@@ -95,6 +99,23 @@ CHANGING: Final[dict[str, str | tuple[str, str]]] = {
             "SELECT id, (SELECT price FROM b WHERE b.ts <= a.ts ORDER BY b.ts DESC, b.price NULLS FIRST LIMIT 1) AS price "
             "FROM a"
         ),
+    ),
+    # Of several values of a key a map has the largest; over rows that only come Spark makes it, over others the store.
+    "maps": (
+        "SELECT cat, MAP_AGG(label, id) AS m, JSON_OBJECTAGG(KEY label VALUE id) AS j FROM c GROUP BY cat",
+        MAPS.format("id", "c", "label"),
+    ),
+    "maps_of_spark": (
+        "SELECT cat, MAP_AGG(name, id) AS m, JSON_OBJECTAGG(name : id) AS j FROM a GROUP BY cat",
+        MAPS.format("id", "a", "name"),
+    ),
+    "texts_of_spark": (
+        "SELECT cat, GROUP_CONCAT(name ORDER BY id SEPARATOR ';') AS t, JSON_ARRAYAGG(name ORDER BY id) AS j FROM a GROUP BY cat",
+        "SELECT cat, string_agg(name, ';' ORDER BY id), to_json(array_agg(name ORDER BY id))::VARCHAR FROM a GROUP BY cat",
+    ),
+    "texts": (
+        "SELECT cat, GROUP_CONCAT(label ORDER BY id DESC) AS t, JSON_ARRAYAGG(id ORDER BY id) AS j FROM c GROUP BY cat",
+        "SELECT cat, string_agg(label, ',' ORDER BY id DESC), to_json(array_agg(id ORDER BY id))::VARCHAR FROM c GROUP BY cat",
     ),
 }  # fmt: skip
 

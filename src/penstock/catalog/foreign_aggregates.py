@@ -102,9 +102,39 @@ def _jsonb_agg(args: Arguments, dialect: str | None) -> exp.Expr:
     return call("to_json", _array_agg(args, dialect))
 
 
-def _jsonb_object_agg(args: Arguments, _dialect: str | None) -> exp.Expr:
-    pairs = call("collect_list", call("struct", *args))
-    return call("to_json", call("map_from_entries", pairs))
+def _group_concat(args: Arguments, dialect: str | None) -> exp.Expr:
+    """GROUP_CONCAT(x [ORDER BY y] [SEPARATOR s]): LISTAGG with a comma where no separator is given."""
+    given = sum(len(arg.expressions) if isinstance(arg, exp.Distinct) else 1 for arg in args)
+    return _listagg(args if given > 1 else [*args, text(",")], dialect)
+
+
+def _map_agg(args: Arguments, _dialect: str | None) -> exp.Expr:
+    """A map of all keys but NULL, in their order; of several values of a key the largest, as Spark takes no key twice.
+
+    The array of all pairs, sorted, is named s, so that each pair can be compared with the one behind it.
+    """
+    key, value = args
+    if isinstance(value, exp.Order) or isinstance(key, exp.Distinct):
+        hint = "of several values of a key the largest counts"
+        raise invalid("map_agg", "ORDER BY and DISTINCT change nothing in a map", args[0], hint)
+    pair = call("named_struct", text("k"), key, text("v"), value)
+    pairs = call("collect_set", call("if", exp.Is(this=key.copy(), expression=exp.Null()), exp.Null(), pair))
+    every, one, place = (exp.to_identifier(name) for name in ("s", "e", "i"))
+    behind = exp.Add(this=place.copy(), expression=number(1))
+    last = exp.EQ(this=behind, expression=call("size", every.copy()))
+    field = exp.to_identifier("k")
+    other = exp.Dot(this=call("get", every.copy(), behind.copy()), expression=field)
+    differs = exp.Not(
+        this=exp.Paren(this=exp.NullSafeEQ(this=other, expression=exp.Dot(this=one.copy(), expression=field.copy())))
+    )
+    keeps = exp.Lambda(this=exp.Or(this=last, expression=differs), expressions=[one, place])
+    made = call("map_from_entries", call("filter", every.copy(), keeps))
+    let = exp.Lambda(this=made, expressions=[every])
+    return call("element_at", call("transform", call("array", call("sort_array", pairs)), let), number(1))
+
+
+def _jsonb_object_agg(args: Arguments, dialect: str | None) -> exp.Expr:
+    return call("to_json", _map_agg(args, dialect))
 
 
 _LISTED = "listagg; an ORDER BY inside goes behind it"
@@ -118,6 +148,20 @@ AGGREGATES: dict[str, ForeignFunction] = {
         kind="aggregate",
     ),
     **foreign("1..2 characters string_agg+~", _listagg, "PostgreSQL, Arroyo", _LISTED, kind="aggregate"),
+    **foreign(
+        "1..2 characters group_concat+~",
+        _group_concat,
+        "MySQL",
+        "listagg with ',' where no SEPARATOR is given",
+        kind="aggregate",
+    ),
+    **foreign(
+        "2 map map_agg+",
+        _map_agg,
+        "RisingWave, Materialize",
+        "a map by key; of several values of a key the largest",
+        kind="aggregate",
+    ),
     **foreign(
         "1 array array_agg+~",
         _array_agg,
@@ -146,12 +190,18 @@ AGGREGATES: dict[str, ForeignFunction] = {
     **foreign("2 DOUBLE covar", renamed("covar_samp"), "Arroyo", "covar_samp", kind="aggregate"),
     **foreign("2 arg0 arg_max+", renamed("max_by"), "Arroyo", "max_by", kind="aggregate"),
     **foreign("2 arg0 arg_min+", renamed("min_by"), "Arroyo", "min_by", kind="aggregate"),
-    **foreign("1 STRING jsonb_agg~ json_agg~", _jsonb_agg, "PostgreSQL", "to_json(collect_list(x))", kind="aggregate"),
     **foreign(
-        "2 STRING jsonb_object_agg~ json_object_agg~",
+        "1 STRING jsonb_agg~ json_agg~ json_arrayagg~",
+        _jsonb_agg,
+        "PostgreSQL, Flink",
+        "to_json(collect_list(x))",
+        kind="aggregate",
+    ),
+    **foreign(
+        "2 STRING jsonb_object_agg json_object_agg json_objectagg",
         _jsonb_object_agg,
-        "PostgreSQL",
-        "to_json of a map",
+        "PostgreSQL, Flink",
+        "to_json of a map; of several values of a key the largest",
         kind="aggregate",
     ),
 }

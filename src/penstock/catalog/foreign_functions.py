@@ -24,8 +24,6 @@ NOT_YET: Mapping[str, str] = MappingProxyType(
         "current_watermark": "late rows are kept in penstock.late_rows; EXPLAIN WATERMARK shows the watermark of a job",
         "json_object": _BUILD_JSON,
         "json_array": _BUILD_JSON,
-        "json_objectagg": _BUILD_JSON,
-        "json_arrayagg": _BUILD_JSON,
         "group_id": "use GROUPING_ID with the grouped columns",
     }
 )

@@ -138,6 +138,11 @@ def _array(types: Types) -> SqlType | None:
     return None if element is None else SqlType("ARRAY", elements=(element,))
 
 
+def _map(types: Types) -> SqlType | None:
+    key, value = _nth(types, 0), _nth(types, 1)
+    return None if key is None or value is None else SqlType("MAP", elements=(key, value))
+
+
 def _array_of_all(types: Types) -> SqlType | None:
     element = _all_known(types)
     return None if element is None else SqlType("ARRAY", elements=(element,))
@@ -199,6 +204,7 @@ _RULES: dict[str, Callable[[Types], SqlType | None]] = {
     "reverse": _reverse,
     "concat": _concat,
     "array": _array,
+    "map": _map,
     "array_of_all": _array_of_all,
     "quantile": _quantile,
     "element": _element,

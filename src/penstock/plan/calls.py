@@ -19,6 +19,7 @@ from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.check_calls import check_call
 from penstock.plan.check_types import check_arguments
 from penstock.plan.infer import assignable
+from penstock.plan.ordered_calls import without_order
 from penstock.plan.trees import (
     call,
     mark_aggregate,
@@ -68,7 +69,8 @@ def _known(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) ->
     arguments = list(node.expressions)
     _check_count(node, info, len(arguments))
     if info.kind == "aggregate":
-        return _aggregate(binder, node, info)
+        plain = without_order(node)
+        return _aggregate(binder, plain, info if plain is node else find_function(plain.name) or info)
     if info.higher_order:
         arguments = [arguments[0], *(_as_lambda(argument) for argument in arguments[1:])]
     bound = [binder.bind(argument) for argument in arguments]

@@ -6,11 +6,11 @@ PERCENTILE_CONT behind the call. Here each is one call: of the value, of what el
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeGuard
 
 from sqlglot import exp
 
-from penstock.plan.store_lists import AT_PLACE, SORTED_LIST, SORTED_TEXT
+from penstock.plan.store_lists import AT_PLACE, MAP_OF, SORTED_LIST, SORTED_TEXT
 from penstock.plan.trees import call
 
 _PERCENTILES: Final = frozenset({"percentile_cont", "percentile_disc"})
@@ -49,7 +49,29 @@ def _call(node: exp.Anonymous) -> exp.Expr | None:
         return _percentile(arguments[0], exp.Literal.number(_MIDDLE))
     if name == "percentile" and len(arguments) == 2:
         return _percentile(arguments[0], arguments[1])
+    if name == "element_at" and len(arguments) == 2:
+        return _map(arguments[0])
     return _sorted_list(node) if name == "transform" and len(arguments) == 2 else None
+
+
+def _map(named: exp.Expr) -> exp.Expr | None:
+    """What penstock.catalog.foreign_aggregates makes of MAP_AGG: `named` holds all pairs, sorted, as one element."""
+    ordered = named.expressions[0].find(exp.Anonymous, bfs=True) if _is(named, "transform") else None
+    if ordered is None or not _is(ordered, "array") or not _is(ordered.expressions[0], "sort_array"):
+        return None
+    collected, condition = ordered.expressions[0].expressions[0], None
+    if isinstance(collected, exp.Filter):
+        collected, condition = collected.this, collected.expression
+    given = collected.expressions[0] if _is(collected, "collect_set") else None
+    if not _is(given, "if") or not _is(given.expressions[2], "named_struct"):
+        return None
+    _, key, _, value = given.expressions[2].expressions
+    made = call(MAP_OF, key.copy(), value.copy())
+    return made if condition is None else exp.Filter(this=made, expression=condition.copy())
+
+
+def _is(node: object, name: str) -> TypeGuard[exp.Anonymous]:
+    return isinstance(node, exp.Anonymous) and node.name == name
 
 
 def _percentile(value: exp.Expr, share: exp.Expr) -> exp.Expr:

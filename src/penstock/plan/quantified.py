@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError
 from penstock.plan.spark_blocks import outputs
-from penstock.plan.trees import aliased, call, column, number, select, subquery, typed
+from penstock.plan.trees import aliased, call, column, has_aggregate, number, select, subquery, typed
 from penstock.sql.spans import span_of
 from penstock.types import BOOLEAN
 
@@ -70,6 +70,13 @@ def _exists(
             span=span_of(node),
         )
     values = [binder.bind(value) for value in given]
+    if any(has_aggregate(value) for value in values):
+        raise NotYetError(
+            "CLAUSE_NOT_YET",
+            "an aggregate that is compared with all rows of a subquery is not there yet",
+            hint="aggregate in a subquery, and compare its column in the WHERE of the query around it",
+            span=span_of(node),
+        )
     inner = binder.subquery(query, binder.scope).this
     names = outputs(inner)
     if len(names) != len(values):

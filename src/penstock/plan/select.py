@@ -225,7 +225,9 @@ def _group(block: Block) -> None:
 def _having(block: Block) -> None:
     clause = block.written.args.get("having")
     if isinstance(clause, exp.Having):
-        block.having = block.binder.bind(_replace_aliases(block, clause.this.copy()))
+        copied = clause.copy()
+        _replace_aliases(block, copied)
+        block.having = block.binder.bind(copied.this)
         if block.grouping is None:
             block.grouping = Grouping.whole()
     if block.grouping is None:
@@ -236,16 +238,13 @@ def _having(block: Block) -> None:
         check_grouped(block.grouping, block.having)
 
 
-def _replace_aliases(block: Block, condition: exp.Expr) -> exp.Expr:
-    """HAVING may name an output column; a column of the input of that name comes first."""
-    for reference in list(condition.find_all(exp.Column)):
-        if block.scope.find(reference) is None:
-            found = alias_of(block.written, reference)
+def _replace_aliases(block: Block, clause: exp.Expr) -> None:
+    """HAVING may name an output column; a column of the input of that name comes first, and a subquery has its own."""
+    for node in list(own_nodes(clause)):
+        if isinstance(node, exp.Column) and block.scope.find(node) is None:
+            found = alias_of(block.written, node)
             if found is not None:
-                if reference is condition:
-                    return found.copy()
-                reference.replace(found.copy())
-    return condition
+                node.replace(found.copy())
 
 
 def _operators(block: Block) -> Node:

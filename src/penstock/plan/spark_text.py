@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class _Generator(SparkGenerator):
     """Spark's text, with `$` made harmless."""
 
+    SUPPORTS_WINDOW_EXCLUDE = True
+
     def literal_sql(self, expression: exp.Literal) -> str:
         text = super().literal_sql(expression)
         return text.replace("$", "\\u0024") if expression.is_string else text

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from penstock.plan.store_lists import AT_PLACE, SORTED_LIST, SORTED_TEXT, percentile_of, value_at
+from penstock.plan.store_lists import AT_PLACE, MAP_OF, SORTED_LIST, SORTED_TEXT, percentile_of, value_at
 from penstock.plan.store_terms import DiffersError, Term, as_type, is_whole, store_type, text_literal
 from penstock.types import BIGINT, BOOLEAN, DOUBLE, STRING, SqlType
 
@@ -18,10 +18,11 @@ _SPREADS: Final = {"stddev": "stddev_samp", "std": "stddev_samp", "stddev_samp":
                    "var_pop": "var_pop"}  # fmt: skip
 _LISTS: Final = frozenset({"collect_list", "array_agg", "collect_set"})
 _CHOICES: Final = {"max_by": "arg_max_null", "min_by": "arg_min_null"}
+_PAIRS: Final = frozenset({"corr", "covar_pop", "covar_samp"})
 _BITS: Final = frozenset({"bit_and", "bit_or", "bit_xor"})
 AGGREGATES: Final = frozenset({"count", "count_if", "sum", "avg", "mean", "min", "max", "bool_and", "every", "bool_or",
                                "some", "any", "any_value", "listagg", "approx_count_distinct",
-                               *_BITS, *_SPREADS, *_CHOICES, *_LISTS})  # fmt: skip
+                               *_BITS, *_PAIRS, *_SPREADS, *_CHOICES, *_LISTS})  # fmt: skip
 # Aggregates of values in an order; over a frame they are Spark's.
 _IN_ORDER: Final = frozenset({SORTED_LIST, SORTED_TEXT, AT_PLACE, "mode", "approx_percentile", "percentile_approx"})
 _GROUPINGS: Final = {"grouping": SqlType("TINYINT"), "grouping_id": BIGINT}
@@ -41,6 +42,10 @@ def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
         condition = f" FILTER (WHERE {write.condition(node.expression.this)})"
     if isinstance(call, exp.Anonymous) and not condition and call.name.lower() in _GROUPINGS:
         return _grouping(write, call)
+    if isinstance(call, exp.Anonymous) and call.name == "to_json" and not condition and _is_list(call.expressions[0]):
+        return _json(write.term(call.expressions[0]))
+    if isinstance(call, exp.Anonymous) and call.name == MAP_OF:
+        return _map(write.term(call.expressions[0]), write.term(call.expressions[1]), condition)
     if isinstance(call, exp.Anonymous) and call.name.lower() in _IN_ORDER:
         return _in_order(write, call.name.lower(), list(call.expressions), condition)
     if not isinstance(call, exp.Anonymous) or call.name.lower() not in AGGREGATES:
@@ -61,11 +66,11 @@ def _grouping(write: StoreExpressions, call: exp.Anonymous) -> Term:
 
 def aggregate_call(write: StoreExpressions, name: str, arguments: list[exp.Expr], suffix: str) -> Term:
     """`suffix` is what stands behind every call: FILTER, OVER."""
-    if name in _CHOICES and len(arguments) == 2:
-        return _choice(name, write.term(arguments[0]), write.term(arguments[1]), suffix)
     if name == "listagg":
         return _text_of_all(write, arguments, suffix)
-    if len(arguments) != 1 or name in _CHOICES:
+    if name in _PAIRS or name in _CHOICES:
+        return _of_two(write, name, arguments, suffix)
+    if len(arguments) != 1:
         raise DiffersError
     argument = arguments[0]
     if name == "count" and isinstance(argument, exp.Star):
@@ -74,19 +79,26 @@ def aggregate_call(write: StoreExpressions, name: str, arguments: list[exp.Expr]
         return Term(f"count(CASE WHEN {write.condition(argument)} THEN 1 END){suffix}", BIGINT)
     distinct = isinstance(argument, exp.Distinct)
     if isinstance(argument, exp.Distinct):
-        if name == "count" and len(argument.expressions) > 1:
-            return _distinct_rows([write.term(each) for each in argument.expressions], suffix)
+        if name == "count" and (len(argument.expressions) > 1 or isinstance(argument.expressions[0], exp.Tuple)):
+            return _distinct_rows(write, argument.expressions, suffix)
         if len(argument.expressions) != 1 or name in _SPREADS:
             raise DiffersError
         argument = argument.expressions[0]
-    term = write.term(argument)
     if name == "approx_count_distinct":
         name, distinct = "count", True  # as near as can be
+    term = write.term(argument)
     if name == "count":
         if distinct and term.known.name not in _ORDERED:
             raise DiffersError
         return Term(f"count({'DISTINCT ' if distinct else ''}{term.sql}){suffix}", BIGINT)
     return _of_values(name, term, "DISTINCT " if distinct else "", suffix)
+
+
+def _of_two(write: StoreExpressions, name: str, arguments: list[exp.Expr], suffix: str) -> Term:
+    if len(arguments) != 2:
+        raise DiffersError
+    one, other = (write.term(argument) for argument in arguments)
+    return _of_pairs(name, [one, other], suffix) if name in _PAIRS else _choice(name, one, other, suffix)
 
 
 def _of_values(name: str, term: Term, distinct: str, suffix: str) -> Term:
@@ -117,13 +129,19 @@ def _of_values(name: str, term: Term, distinct: str, suffix: str) -> Term:
     return Term(f"{'bool_and' if name in ('bool_and', 'every') else 'bool_or'}({term.sql}){suffix}", BOOLEAN)
 
 
-def _distinct_rows(terms: list[Term], suffix: str) -> Term:
-    """How many different rows of values there are; one with a NULL in it is not counted."""
+def _distinct_rows(write: StoreExpressions, values: list[exp.Expr], suffix: str) -> Term:
+    """How many different rows of values there are. One with a NULL in it is not counted, unless the row is a value of
+    its own, as in COUNT(DISTINCT (a, b))."""
+    whole = isinstance(values[0], exp.Tuple)
+    if whole and len(values) > 1:
+        raise DiffersError
+    terms = [write.term(each) for each in (values[0].expressions if whole else values)]
     if any(term.known.name not in _ORDERED for term in terms):
         raise DiffersError
     there = " AND ".join(f"{term.sql} IS NOT NULL" for term in terms)
     row = ", ".join(f"'v{place}': {term.sql}" for place, term in enumerate(terms))
-    return Term(f"count(DISTINCT CASE WHEN {there} THEN {{{row}}} END){suffix}", BIGINT)
+    counted = f"{{{row}}}" if whole else f"CASE WHEN {there} THEN {{{row}}} END"
+    return Term(f"count(DISTINCT {counted}){suffix}", BIGINT)
 
 
 def _list(term: Term, distinct: str, suffix: str) -> Term:
@@ -184,6 +202,33 @@ def _in_order(write: StoreExpressions, name: str, arguments: list[exp.Expr], suf
     return as_type(Term(value_at(values, share), None), DOUBLE)
 
 
+def _is_list(node: exp.Expr) -> bool:
+    call = node.this if isinstance(node, exp.Filter) else node
+    return isinstance(call, exp.Anonymous) and call.name in (*_LISTS, SORTED_LIST, MAP_OF)
+
+
+def _json(term: Term) -> Term:
+    """A list or a map as JSON, of values that both engines write alike."""
+    *keys, value = term.known.elements
+    plain = is_whole(value) or value in (STRING, BOOLEAN)
+    if not plain or any(key != STRING for key in keys):
+        raise DiffersError
+    return Term(f"CAST(to_json({term.sql}) AS VARCHAR)", STRING)
+
+
+def _map(key: Term, value: Term, suffix: str) -> Term:
+    """All keys but NULL in their order, each with the largest of its values."""
+    if key.known.name not in _ORDERED or value.known.name not in _ORDERED:
+        raise DiffersError
+    kind = SqlType("MAP", elements=(key.known, value.known))
+    pair = f"CASE WHEN {key.sql} IS NOT NULL THEN {{'k': {key.sql}, 'v': {value.sql}}} END"
+    listed = f"list({pair} ORDER BY {key.sql}, {value.sql} NULLS FIRST){suffix}"
+    pairs = f"list_filter({listed}, lambda x: x IS NOT NULL)"
+    made = "map_from_entries(list_filter(s, lambda e, i: i = len(s) OR s[i + 1].k <> e.k))"
+    some = f"list_transform([{pairs}], lambda s: CASE WHEN len(s) > 0 THEN {made} END)[1]"
+    return Term(f"coalesce({some}, CAST(MAP {{}} AS {store_type(kind)}))", kind)
+
+
 def _order(write: StoreExpressions, terms: list[exp.Ordered], value: Term) -> str:
     """ORDER BY inside an aggregate. What it leaves open goes by the value, so that no batch changes it."""
     from penstock.plan.store_text import ordered_text
@@ -205,6 +250,14 @@ def _decimal_mean(term: Term, distinct: str, suffix: str) -> Term:
     back = f"CAST('0.{'0' * (scale + _MORE_DIGITS - 1)}1' AS DECIMAL({scale + _MORE_DIGITS}, {scale + _MORE_DIGITS}))"
     mean = f"(CAST({rounded} AS DECIMAL({precision + _MORE_DIGITS}, 0)) * {back})"
     return as_type(Term(mean, None), SqlType("DECIMAL", (precision + _MORE_DIGITS, scale + _MORE_DIGITS)))
+
+
+def _of_pairs(name: str, terms: list[Term], suffix: str) -> Term:
+    """How two columns vary together; NULL where one of them does not vary."""
+    if not all(is_whole(term.type) or term.known.name in ("DOUBLE", "FLOAT", "DECIMAL") for term in terms):
+        raise DiffersError
+    value = f"{name}({', '.join(as_type(term, DOUBLE).sql for term in terms)}){suffix}"
+    return Term(f"(CASE WHEN isfinite({value}) THEN {value} END)", DOUBLE)
 
 
 def _choice(name: str, value: Term, order: Term, suffix: str) -> Term:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _RANKS: Final = frozenset({"row_number", "rank", "dense_rank"})
 _SHARES: Final = frozenset({"percent_rank", "cume_dist"})
 _ENDS: Final = frozenset({"UNBOUNDED", "CURRENT ROW"})
+_EXCLUDED: Final = frozenset({"", "NO OTHERS", "CURRENT ROW", "GROUP", "TIES"})  # Spark has none of these
 _SIDES: Final = frozenset({"PRECEDING", "FOLLOWING"})
 
 
@@ -38,7 +39,13 @@ def over_term(write: StoreExpressions, node: exp.Window) -> Term:
         parts.append(f"ORDER BY {', '.join(texts)}")
     frame = _frame(node.args.get("spec"), terms)
     suffix = f" OVER ({' '.join(parts + frame)})"
-    call, nulls = node.this, ""
+    if isinstance(node.this, exp.Filter):
+        return _filtered(write, node.this, suffix)
+    return _over(write, node.this, suffix, ordered=order is not None, framed=bool(frame))
+
+
+def _over(write: StoreExpressions, call: exp.Expr, suffix: str, *, ordered: bool, framed: bool) -> Term:
+    nulls = ""
     if isinstance(call, exp.IgnoreNulls):
         call, nulls = call.this, " IGNORE NULLS"
     if not isinstance(call, exp.Anonymous):
@@ -46,17 +53,25 @@ def over_term(write: StoreExpressions, node: exp.Window) -> Term:
     name, arguments = call.name.lower(), list(call.expressions)
     if name in AGGREGATES and not nulls:
         return aggregate_call(write, name, arguments, suffix)
-    if order is None:
+    if not ordered:
         raise DiffersError
     if name in ("first_value", "last_value", "nth_value"):
         return _of_frame(write, name, arguments, nulls, suffix)
-    if frame:
+    if framed:
         raise DiffersError
     if name in ("lag", "lead"):
         return _neighbour(write, name, arguments, nulls, suffix)
     if nulls:
         raise DiffersError
     return _rank(name, arguments, suffix)
+
+
+def _filtered(write: StoreExpressions, node: exp.Filter, suffix: str) -> Term:
+    """An aggregate of the rows of a frame that meet a condition."""
+    call, condition = node.this, write.condition(node.expression.this)
+    if not isinstance(call, exp.Anonymous) or call.name.lower() not in AGGREGATES:
+        raise DiffersError
+    return aggregate_call(write, call.name.lower(), list(call.expressions), f" FILTER (WHERE {condition}){suffix}")
 
 
 def _of_frame(write: StoreExpressions, name: str, arguments: list[exp.Expr], nulls: str, suffix: str) -> Term:
@@ -105,12 +120,14 @@ def _frame(spec: exp.Expr | None, order: list[Term]) -> list[str]:
     if spec is None:
         return []
     kind = str(spec.args.get("kind")).upper()
-    if kind not in ("ROWS", "RANGE") or spec.args.get("exclude"):
+    exclude = str(spec.args.get("exclude") or "").upper()
+    if kind not in ("ROWS", "RANGE", "GROUPS") or exclude not in _EXCLUDED:
         raise DiffersError
+    left_out = [f"EXCLUDE {exclude}"] if exclude else []
     ends = [_end(spec.args.get(name), spec.args.get(f"{name}_side"), kind, order) for name in ("start", "end")]
     if ends[1] is None:
-        return [f"{kind} {ends[0]}"]
-    return [f"{kind} BETWEEN {ends[0]} AND {ends[1]}"]
+        return [f"{kind} {ends[0]}", *left_out]
+    return [f"{kind} BETWEEN {ends[0]} AND {ends[1]}", *left_out]
 
 
 def _end(value: exp.Expr | str | None, side: str | None, kind: str, order: list[Term]) -> str | None:

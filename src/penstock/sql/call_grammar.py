@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import UnsupportedError
-from penstock.sql.calls import SPECIAL_CALLS, json_returning, unit_argument
+from penstock.sql.calls import SPECIAL_CALLS, behind_arguments, json_returning, unit_argument
 from penstock.sql.reading import NAME_TOKENS, WORD_TOKENS
 from penstock.sql.types_grammar import TypeGrammar
 
@@ -145,6 +145,7 @@ class CallGrammar(TypeGrammar):
         if first is not None and len(arguments) < 3:
             # DATEDIFF(d, e): a column that is called as a unit is
             arguments[0] = exp.Column(this=exp.to_identifier(begin.text)).update_positions(begin)
+        behind_arguments(self, upper, arguments)
         returned = json_returning(self, upper)
         self._match_r_paren()
         call: exp.Expr = exp.Anonymous(this=token.text, expressions=arguments)

@@ -54,6 +54,34 @@ def json_returning(parser: CallGrammar, upper: str) -> exp.DataType | None:
     return found
 
 
+def behind_arguments(parser: CallGrammar, upper: str, arguments: list[exp.Expr]) -> None:
+    """What GROUP_CONCAT and JSON aggregates have behind their arguments: a separator is one more, before the order, as
+    in STRING_AGG; what happens anyway is left out."""
+    if upper == "GROUP_CONCAT" and parser.word("SEPARATOR"):
+        separator, last = parser.operand(), arguments[-1]
+        if isinstance(last, exp.Order):
+            arguments[-1] = last.this
+            separator = exp.Order(this=separator, expressions=last.expressions)
+        arguments.append(separator)
+    if upper == "JSON_OBJECTAGG" and not parser.word("NULL", "ON", "NULL") and parser.word("ABSENT", "ON", "NULL"):
+        parser.not_yet("ABSENT ON NULL is not there yet", "write FILTER (WHERE value IS NOT NULL)", parser.taken)
+    if upper == "JSON_ARRAYAGG" and not parser.word("ABSENT", "ON", "NULL") and parser.word("NULL", "ON", "NULL"):
+        parser.not_yet("NULL ON NULL is not there yet", "NULLs are left out", parser.taken)
+
+
+def _json_objectagg(parser: CallGrammar, token: Token) -> exp.Expr | None:
+    """JSON_OBJECTAGG([KEY] k VALUE v), (k : v), (k, v)."""
+    if parser.following.token_type not in {T.COMMA, T.COLON, T.R_PAREN, T.DOT, T.L_PAREN}:
+        parser.word("KEY")
+    key = parser.an_expression()
+    if not parser.word("VALUE") and not parser.symbol(T.COLON):
+        made = _ordinary(parser, token, key)
+    else:
+        made = exp.Anonymous(this=token.text, expressions=[key, parser.an_expression()])
+    behind_arguments(parser, token.text.upper(), [])
+    return made
+
+
 def _ordinary(parser: CallGrammar, token: Token, first: exp.Expr) -> exp.Expr:
     """The rest of an ordinary call whose first argument is taken."""
     arguments = [first]
@@ -175,6 +203,7 @@ SPECIAL_CALLS: Final[dict[str, Special]] = {
     "POSITION": _position,
     "OVERLAY": _overlay,
     "IF": _if,
+    "JSON_OBJECTAGG": _json_objectagg,
     "ROW": _struct,
     "STRUCT": _struct,
     "FLOOR": _floor,

@@ -52,6 +52,8 @@ def quoted_text(text: str) -> str:
 class CanonicalGenerator(Generator):
     """Writes a tree the one way we write it."""
 
+    SUPPORTS_WINDOW_EXCLUDE = True
+
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
         **Generator.TRANSFORMS,
         exp.CurrentTimestamp: lambda _, __: "CURRENT_TIMESTAMP",

@@ -101,6 +101,32 @@ SHAPES: dict[str, tuple[str, bool]] = {
     "union of numbers": ("SELECT CAST(v AS DECIMAL(10, 2)) AS v FROM l UNION SELECT x FROM u", True),
     "except of numbers": ("SELECT w + id AS w FROM r EXCEPT SELECT CAST(v AS DECIMAL(6, 1)) AS v FROM l", True),
     "intersect of numbers": ("SELECT x FROM u INTERSECT SELECT v FROM l", True),
+    "frames with rows left out": (
+        (
+            "SELECT k, id, SUM(v) OVER (PARTITION BY k ORDER BY id, v, s ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING "
+            "EXCLUDE CURRENT ROW) AS t, COUNT(*) OVER (PARTITION BY k ORDER BY v GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n, "
+            "SUM(v) FILTER (WHERE s > 'B') OVER (PARTITION BY k ORDER BY id) AS f FROM l"
+        ),
+        True,
+    ),
+    "distinct rows": (
+        "SELECT COUNT(DISTINCT (k, v)) AS n, COUNT(DISTINCT (v, s)) FILTER (WHERE id > 3) AS m FROM l",
+        False,
+    ),
+    "more than the mean": (
+        (
+            "SELECT k, COUNT(*) AS n FROM l GROUP BY k "
+            "HAVING COUNT(*) > (SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM l GROUP BY k) AS x)"
+        ),
+        False,
+    ),
+    "as many as any": (
+        (
+            "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM l GROUP BY k) AS x "
+            "WHERE n >= ALL (SELECT COUNT(*) FROM l GROUP BY k)"
+        ),
+        False,
+    ),
     "semi join": ("SELECT l.k, l.id FROM l LEFT SEMI JOIN r ON l.k = r.k AND l.v < r.w", True),
     "anti join": ("SELECT l.k, l.id FROM l LEFT ANTI JOIN r ON l.k = r.k AND l.v < r.w", True),
     "exists": ("SELECT k, id FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.w > l.v)", True),
@@ -330,7 +356,7 @@ SHAPES: dict[str, tuple[str, bool]] = {
 
 # Those that are answered in more than one stage.
 STAGES = {
-    "join in brackets": 2, "median of counts": 2,
+    "join in brackets": 2, "median of counts": 2, "as many as any": 2,
     "aggregate of an aggregate": 2, "mean of maxima": 2, "aggregate of an aggregate by its key": 2, "mean by category": 2,
     "mean over the last two winners": 2, "count of counts of counts": 3, "total of an aggregate by a finer key": 2,
     "largest of all": 2, "the most": 3, "joined by an aggregate": 3, "joined with rows": 2, "filtered before the join": 2,
