@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 A: Final = "id BIGINT, cat BIGINT, price BIGINT, tags ARRAY<STRING>, ns ARRAY<BIGINT>, ts TIMESTAMP"
 B: Final = "aid BIGINT, price BIGINT, ts TIMESTAMP"
 TUMBLED: Final = "TUMBLE(TABLE {0}, DESCRIPTOR(ts), INTERVAL '10' SECOND)"
+NEAR: Final = "ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts"
 BUCKET: Final = "time_bucket(INTERVAL 10 SECOND, {0}.ts)"
 
 # The answer changes as rows come, and is held against DuckDB's after each batch: same text, unless there are two.
@@ -129,6 +130,10 @@ CLOSING: Final = {
         f"(SELECT * FROM {TUMBLED.format('b')}) r WHERE l.window_start = r.window_start AND l.window_end = r.window_end)"),
         f"SELECT a.id FROM a WHERE a.cat NOT IN (SELECT aid FROM b WHERE {BUCKET.format('b')} = {BUCKET.format('a')})",
     ),
+    # Within a bound of time: the same joins as LEFT SEMI and LEFT ANTI.
+    "near": 2 * (f"SELECT id, cat FROM a WHERE a.price > 0 AND EXISTS (SELECT 1 FROM b WHERE b.aid = a.cat AND b.{NEAR})",),
+    "far": 2 * (f"SELECT id, cat FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.aid = a.cat AND b.{NEAR})",),
+    "among": 2 * (f"SELECT id, cat FROM a WHERE a.cat IN (SELECT aid FROM b WHERE b.price = a.price AND b.{NEAR})",),
 }  # fmt: skip
 
 

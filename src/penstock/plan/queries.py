@@ -26,6 +26,7 @@ from penstock.plan.rules.with_ties import with_ties
 from penstock.plan.scans import renamed
 from penstock.plan.scope import nearest, same_name
 from penstock.plan.store_terms import DiffersError
+from penstock.plan.timed_exists import timed_exists
 from penstock.plan.trees import column, select, subquery
 from penstock.plan.view_rows import cannot_read
 from penstock.sql.spans import span_of
@@ -58,7 +59,11 @@ def plan_output(
 
     A query that Spark cannot keep up to date by itself is planned over all rows so far, for the view store to answer.
     """
-    plan = _chosen(_Asked(session, query, kind, target, connector, names, by_position))
+
+    def chosen(query: Query) -> LogicalPlan:
+        return _chosen(_Asked(session, query, kind, target, connector, names, by_position))
+
+    plan = timed_exists(query, chosen) or chosen(query)
     check_emission(plan, query)
     return plan
 

@@ -7,11 +7,14 @@
     -> SELECT … FROM l LEFT SEMI JOIN r ON l.k = r.k AND r.window_start = l.window_start
 
 Only where the subquery compares window bounds: any other EXISTS over a stream has a result that changes over time,
-and over a bounded table Spark does it by itself. Every column in the condition must say its relation, because inside
-a join an unqualified name could mean another column than it does inside the subquery.
+unless it is bound in time (`timed_exists`), and over a bounded table Spark does it by itself. Every column in the
+condition must say its relation, because inside a join an unqualified name could mean another column than it does inside
+the subquery.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from sqlglot import exp
 
@@ -22,30 +25,42 @@ _BOUNDS = frozenset({"window_start", "window_end"})
 
 def window_exists(tree: exp.Expr) -> exp.Expr:
     """The query with semi and anti joins in place of EXISTS over windows."""
-    for select in list(tree.find_all(exp.Select)):
-        where = select.args.get("where")
-        if isinstance(where, exp.Where):
-            _rewrite(select, where)
+    exists_as_joins(tree, _compares_bounds)
     return tree
 
 
-def _rewrite(select: exp.Select, where: exp.Where) -> None:
+def exists_as_joins(tree: exp.Expr, wanted: Callable[[exp.Expr], bool]) -> bool:
+    """Put semi and anti joins in place of EXISTS and IN whose condition is wanted; whether there are any."""
+    found = [
+        _rewrite(select, select.args["where"], wanted)
+        for select in list(tree.find_all(exp.Select))
+        if isinstance(select.args.get("where"), exp.Where)
+    ]
+    return any(found)
+
+
+def _compares_bounds(condition: exp.Expr) -> bool:
+    return any(column.name.casefold() in _BOUNDS for column in condition.find_all(exp.Column))
+
+
+def _rewrite(select: exp.Select, where: exp.Where, wanted: Callable[[exp.Expr], bool]) -> bool:
     kept: list[exp.Expr] = []
     joins: list[exp.Join] = []
     for conjunct in conjuncts_of(where.this):
-        join = _join(conjunct)
+        join = _join(conjunct, wanted)
         if join is None:
             kept.append(conjunct)
         else:
             joins.append(join)
     if not joins:
-        return
+        return False
     select.set("joins", [*(select.args.get("joins") or []), *joins])
     condition = all_of(kept)
     select.set("where", exp.Where(this=condition) if condition is not None else None)
+    return True
 
 
-def _join(conjunct: exp.Expr) -> exp.Join | None:
+def _join(conjunct: exp.Expr, wanted: Callable[[exp.Expr], bool]) -> exp.Join | None:
     negated = isinstance(conjunct, exp.Not)
     asked = conjunct.this if negated else conjunct
     inner = asked.this if isinstance(asked, exp.Exists) else asked.args.get("query")
@@ -54,9 +69,9 @@ def _join(conjunct: exp.Expr) -> exp.Join | None:
     if not isinstance(inner, exp.Select) or not _plain(inner):
         return None
     condition = inner.args["where"].this
-    columns = list(condition.find_all(exp.Column))
-    if not any(column.name.casefold() in _BOUNDS for column in columns):
+    if not wanted(condition):
         return None
+    columns = list(condition.find_all(exp.Column))
     if any(column.args.get("table") is None for column in columns) or condition.find(exp.Query) is not None:
         return None
     source = inner.args["from_"].this
