@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock import DimensionBroadcastManager
+from penstock import DimensionBroadcastManager, JobFailed, PenstockError
 from tests.engine.answers import at, check_change_log, job, ms, read, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -349,3 +349,26 @@ def test_hourly_sales_by_category(db: penstock.Database) -> None:
     put_orders(("p3", 1, 119), ("p9", 1, 100), ("p1", 1, 181))
     assert read(db, "hourly")[2:] == [(at(3600), "milk", 240, 2), (at(3600), "tea", 250, 1)]
     assert read(db, "unknown") == [(at(0), 1), (at(3600), 1)]
+
+
+def test_a_subquery_that_stands_for_a_value(db: penstock.Database) -> None:
+    """With one row it is that row's value in each batch, with none NULL; with two the job says so."""
+    db.execute("CREATE STREAM rows_in (k STRING, v INT)")
+    db.register_dimension("chosen", [{"v": 3}])
+    db.execute("CREATE MATERIALIZED VIEW same AS SELECT k FROM rows_in WHERE v = (SELECT v FROM chosen)")
+    db.append("rows_in", [{"k": "a", "v": 3}, {"k": "b", "v": 4}])
+    db.settle()
+    assert read(db, "same") == [("a",)]
+    db.update_dimension("chosen", [{"v": 3}, {"v": 4}])
+    db.append("rows_in", [{"k": "c", "v": 4}])
+    with pytest.raises(JobFailed) as failed:
+        db.settle()
+    assert "[DATA_ERROR] a subquery that stands for one value has more than one row" in failed.value.message
+    assert "IN compares with all of them" in (failed.value.hint or "")
+    with pytest.raises(PenstockError) as raised:
+        db.execute("CREATE MATERIALIZED VIEW more AS SELECT k FROM rows_in WHERE v = (SELECT v FROM chosen)")
+    assert raised.value.condition == "DATA_ERROR"
+    assert raised.value.span is not None
+    for query in ("SELECT (SELECT v FROM chosen) AS x", "SELECT k FROM same WHERE 3 = (SELECT v FROM chosen)"):
+        with pytest.raises(PenstockError, match="has more than one row"):
+            db.sql(query)

@@ -149,6 +149,31 @@ def test_loops_over_streaming_sql(executor: StreamingSQLExecutor) -> None:
     until(lambda: left_behind(executor) == [])
 
 
+@pytest.mark.parametrize("loops", [2, 4])
+def test_loops_over_what_ends_end(executor: StreamingSQLExecutor, loops: int) -> None:
+    """Each by itself, begun at once: one whose rows are taken slowly, or not before another has ended, holds up none."""
+    executor.execute_ddl(
+        "CREATE TABLE numbers (n BIGINT) WITH (connector = 'datagen', number_of_rows = 500, 'batch-size' = '10', "
+        "'fields.n.kind' = 'sequence', 'fields.n.start' = '1', 'fields.n.end' = '500')"
+    )
+    ended = [asyncio.Event() for _ in range(loops)]
+
+    async def read_all(place: int) -> int:
+        total = 0
+        async for batch in executor.execute_streaming_sql(f"SELECT n FROM numbers WHERE n % {loops} = {place}"):
+            if place + 1 < loops:
+                await ended[place + 1].wait()  # with its queue full
+            total += sum(batch.column(0).to_pylist())
+        ended[place].set()
+        return total
+
+    async def at_once() -> list[int]:
+        return await asyncio.wait_for(asyncio.gather(*map(read_all, range(loops))), 300)
+
+    assert asyncio.run(at_once()) == [sum(n for n in range(1, 501) if n % loops == place) for place in range(loops)]
+    until(lambda: left_behind(executor) == [])
+
+
 def test_the_plan_of_a_windowed_query(executor: StreamingSQLExecutor) -> None:
     """G15, M12, W10, P4: partial aggregates before the exchange, no Python on the way, only the columns that are read."""
     executor.execute_ddl(TRADES)

@@ -80,12 +80,13 @@ class EphemeralQuery:
     def next_batch(self) -> pa.RecordBatch | None:
         """The next rows; None when the input has ended. JobFailed where the query fails."""
         while True:
+            state, ends = self.job.state, self._ends()  # before: what is queued at that moment is still handed out
             try:
                 return self._rows.get(timeout=_POLL)
             except queue.Empty:
-                if self.job.state is JobState.FAILED:
+                if state is JobState.FAILED:
                     raise self.job.failure() from None
-                if self.job.state is JobState.STOPPED or self._ends():
+                if state is JobState.STOPPED or ends:
                     return None
 
     def collect(self, timeout: float) -> pa.Table:

@@ -12,6 +12,7 @@ from typing import Final
 
 from penstock.errors import CONDITIONS, PenstockError, RuntimeFailure
 from penstock.spark.function_error import FAILED
+from penstock.stores.views.database import MANY_ROWS, MANY_ROWS_HINT
 
 _FUNCTION: Final = re.compile(rf"\[{FAILED}\] (function .*)")  # what a worker says when a function of the user fails
 _OWN_ERROR: Final = re.compile(
@@ -42,6 +43,7 @@ _INSTEAD: Final = re.compile(r"[`'\"](try_\w+|get)(?:\(\))?[`'\"]", re.IGNORECAS
 _TYPES: Final = re.compile(r"\[DATATYPE_MISMATCH[A-Z_.]*\] Cannot resolve (?P<text>.*?) SQLSTATE: 42K09", re.DOTALL)
 _MARKED: Final = re.compile(r"^== SQL[^\n]*==\n(?P<lines>(?:[^\n]*\n *\^+ *(?:\n|$))+)", re.MULTILINE)
 _KEPT: Final = re.compile(r"\[(?P<condition>[A-Z_]+)\] (?P<message>.+)", re.DOTALL)
+_MANY_ROWS: Final = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 _SUM: Final = "sum a wider type: SUM(CAST(… AS DECIMAL(38, 0))); TRY_SUM gives NULL where a sum does not fit"
 _LONGEST: Final = 400
 _LONGEST_EXPRESSION: Final = 120
@@ -81,6 +83,8 @@ def as_failure(where: str, error: BaseException) -> PenstockError:
             hint="the job tries again by itself; look at the broker and at bootstrap_servers",
             detail=text,
         )
+    if _MANY_ROWS in text:
+        return RuntimeFailure("DATA_ERROR", f"{where}: {MANY_ROWS}", hint=MANY_ROWS_HINT, detail=text)
     told = _data_error(where, text) or _type_error(where, error, text)
     if told is not None:
         return told

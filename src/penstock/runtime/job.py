@@ -284,12 +284,15 @@ class Job:
 
     # event time
 
-    def move_time(self, move: Callable[[EventTimeTracker], object]) -> bool:
-        """Move event time between batches; durable when this returns. Whether the watermark moved."""
+    def move_time(self, move: Callable[[EventTimeTracker], object], *, wait: bool = True) -> bool:
+        """Move event time between batches; durable when this returns. Whether the watermark moved.
+
+        Without `wait` nothing happens while a batch runs: it may wait for a reader, and that for ever.
+        """
         run = self._run
         if run is None:
             raise RuntimeFailure("JOB_STATE", f"job {self.name} does not run", hint=f"RESUME JOB {self.name}")
-        moved = run.move_time(move)
+        moved = run.move_time(move, wait=wait)
         self.notify()
         return moved
 

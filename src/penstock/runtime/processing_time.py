@@ -38,4 +38,4 @@ def close_by_clock(job: Job, now_us: int) -> None:
     newest = max((each.max_event_time_us or 0 for each in tracker.partitions()), default=0)
     due = plan.due(tracker.watermark_us, newest)
     if due is not None and due <= now_us:
-        job.move_time(lambda found: found.advance([CLOCK], now_us))
+        job.move_time(lambda found: found.advance([CLOCK], now_us), wait=False)

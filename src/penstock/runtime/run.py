@@ -166,9 +166,14 @@ class Run:
             if isinstance(source, FollowedSource) and self._query is not None and self._query.isActive:
                 source.leave(scan.request, wait_s=_LEAVE_SECONDS)
 
-    def move_time(self, move: Callable[[EventTimeTracker], object]) -> bool:
-        """Move event time while no batch runs, keep it, and let Spark close what it ends."""
-        with self.callback.busy:
+    def move_time(self, move: Callable[[EventTimeTracker], object], *, wait: bool = True) -> bool:
+        """Move event time while no batch runs, keep it, and let Spark close what it ends.
+
+        A batch may wait for somebody who reads its rows: who cannot `wait` for that long does nothing then.
+        """
+        if not self.callback.busy.acquire(blocking=wait):
+            return False
+        try:
             before = self.tracker.watermark_us
             move(self.tracker)
             reached = self.tracker.watermark_us
@@ -180,6 +185,8 @@ class Run:
                 if self.spec.plan.closed_by_store:
                     self.nudge()  # Spark keeps nothing that the watermark closes, and runs no batch for it
             return True
+        finally:
+            self.callback.busy.release()
 
     def nudge(self) -> None:
         """Ask for one more batch, with or without rows."""

@@ -170,7 +170,7 @@ class Supervisor:
             if transient(error):
                 return  # nobody can tell; the job itself says so if it lasts
             raise
-        job.move_time(lambda found: found.tick(now))
+        job.move_time(lambda found: found.tick(now), wait=False)
 
 
 def _backoff(settings: Mapping[str, object], clock: Clock) -> Backoff:

@@ -62,7 +62,7 @@ class ViewRun(Run):
     def nudge(self) -> None:
         """It has no batches."""
 
-    def move_time(self, move: Callable[[EventTimeTracker], object]) -> bool:
+    def move_time(self, move: Callable[[EventTimeTracker], object], *, wait: bool = True) -> bool:
         """It has no event time of its own."""
         return False
 

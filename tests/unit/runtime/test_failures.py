@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.errors import JobFailed, RuntimeFailure
+from penstock.errors import JobFailed, PenstockError, RuntimeFailure
 from penstock.runtime.backoff import transient
 from penstock.runtime.failures import as_failure, kept_failure, kept_text
+from penstock.stores.views import ViewStore
 
 CAST = (
     '[CAST_INVALID_INPUT] The value \'a\' of the type "STRING" cannot be cast to "INT" because it is malformed. '
@@ -153,3 +154,20 @@ def test_a_broker_that_does_not_answer_spark(said: str, condition: str) -> None:
     assert found.condition == condition
     assert said in found.message
     assert transient(found)
+
+
+def test_a_subquery_for_one_value_with_many_rows_is_an_error_of_the_data() -> None:
+    """The same words whoever met it: Spark, whose tasks may wrap it, or the view store."""
+    said = "[SCALAR_SUBQUERY_TOO_MANY_ROWS] More than one row returned by a subquery used as an expression. SQLSTATE: 21000"
+    for text in (said, f"An error occurred while calling o1299.getResult.\n: org.apache.spark.SparkException: {said}"):
+        found = as_failure("job j", RuntimeError(text))
+        assert found.condition == "DATA_ERROR"
+        assert found.message == "job j: a subquery that stands for one value has more than one row"
+        assert "IN" in (found.hint or "")
+        assert not transient(found)
+    store = ViewStore.open(None)
+    with pytest.raises(PenstockError) as raised:
+        store.read("SELECT (SELECT * FROM (VALUES (1), (2)) AS v(a)) AS x")
+    store.close()
+    assert raised.value.condition == "DATA_ERROR"
+    assert raised.value.message == "a subquery that stands for one value has more than one row"

@@ -167,6 +167,8 @@ class ViewDatabase:
         if isinstance(error, duckdb.ConnectionException) or _CLOSED.search(text):
             return RuntimeFailure("DATABASE_CLOSED", "the database has been closed", hint="connect again")
         data = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
+        if isinstance(error, data) and "returned by a subquery" in text:
+            return RuntimeFailure("DATA_ERROR", MANY_ROWS, hint=MANY_ROWS_HINT)
         if isinstance(error, data):
             told = re.sub(r"\bINT(8|16|32|64|128)\b", lambda found: _WIDTHS[found[1]], text)
             return RuntimeFailure("DATA_ERROR", told, hint=_mend(told))
@@ -184,6 +186,8 @@ def first_line(error: Exception) -> str:
     return line[:1].lower() + line[1:]
 
 
+MANY_ROWS: Final = "a subquery that stands for one value has more than one row"
+MANY_ROWS_HINT: Final = "IN compares with all of them; an aggregate such as MAX, or ORDER BY … LIMIT 1, makes it one"
 # What DuckDB calls its whole numbers, in our words.
 _WIDTHS: Final = {"8": "TINYINT", "16": "SMALLINT", "32": "INT", "64": "BIGINT", "128": "DECIMAL(38, 0)"}
 
