@@ -18,8 +18,16 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 TABLES: Final = {
     "a": "id BIGINT, cat BIGINT, price BIGINT, name {text}, cost DECIMAL(10, 2), ts TIMESTAMP",
     "b": "aid BIGINT, price BIGINT, share DOUBLE, ts TIMESTAMP",
-    "c": "id BIGINT, cat BIGINT, label {text}",
+    "c": "id BIGINT, cat BIGINT, label {text}, ts TIMESTAMP",
 }
+# Rows with the bounds of their session: those from which the gap is not reached to the next earlier one begin one.
+SESSIONS: Final = (
+    "SELECT x.*, (SELECT max(y.ts) FROM {0} AS y WHERE y.{1} IS NOT DISTINCT FROM x.{1} AND y.ts <= x.ts AND NOT EXISTS (FROM {0} AS z "
+    "WHERE z.{1} IS NOT DISTINCT FROM y.{1} AND z.ts < y.ts AND z.ts >= y.ts - INTERVAL 3 SECOND)) AS s, "
+    "(SELECT min(y.ts) FROM {0} AS y WHERE y.{1} IS NOT DISTINCT FROM x.{1} AND y.ts >= x.ts AND NOT EXISTS (FROM {0} AS z "
+    "WHERE z.{1} IS NOT DISTINCT FROM y.{1} AND z.ts > y.ts AND z.ts <= y.ts + INTERVAL 3 SECOND)) + INTERVAL 3 SECOND AS e "
+    "FROM {0} AS x"
+)
 MAPS: Final = (
     "SELECT cat, m, to_json(m)::VARCHAR FROM (SELECT cat, coalesce(map_from_entries(list({{'k': k, 'v': v}} ORDER BY k) "
     "FILTER (WHERE k IS NOT NULL)), MAP {{}}) AS m FROM (SELECT cat, {2} AS k, max({0}) AS v FROM {1} GROUP BY ALL) GROUP BY cat)"
@@ -117,6 +125,68 @@ CHANGING: Final[dict[str, str | tuple[str, str]]] = {
         "SELECT cat, GROUP_CONCAT(label ORDER BY id DESC) AS t, JSON_ARRAYAGG(id ORDER BY id) AS j FROM c GROUP BY cat",
         "SELECT cat, string_agg(label, ',' ORDER BY id DESC), to_json(array_agg(id ORDER BY id))::VARCHAR FROM c GROUP BY cat",
     ),
+    # Windows over rows that change, and sessions before they close, which are not those of their groups.
+    "tumbled": (
+        "SELECT cat, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS n FROM c GROUP BY cat, TUMBLE(ts, INTERVAL '10' SECOND)",
+        "SELECT cat, time_bucket(INTERVAL 10 SECOND, ts) AS s, count(*) FROM c GROUP BY ALL",
+    ),
+    "hopped": (
+        (
+            "SELECT window_start, cat, COUNT(*) AS n FROM HOP(TABLE c, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '20' SECOND) "
+            "GROUP BY window_start, window_end, cat"
+        ),
+        (
+            "SELECT time_bucket(INTERVAL 10 SECOND, ts) - to_seconds(k) AS w, cat, count(*) FROM c, (VALUES (0), (10)) AS s(k) "
+            "GROUP BY ALL"
+        ),
+    ),
+    "cumulated": (
+        (
+            "SELECT window_start, window_end, MAX(id) AS m FROM CUMULATE(TABLE c, DESCRIPTOR(ts), INTERVAL '5' SECOND, "
+            "INTERVAL '10' SECOND) GROUP BY window_start, window_end"
+        ),
+        (
+            "SELECT w, w + to_seconds(k) AS e, max(id) FROM (SELECT *, time_bucket(INTERVAL 10 SECOND, ts) AS w FROM c), "
+            "(VALUES (5), (10)) AS s(k) WHERE ts < w + to_seconds(k) GROUP BY ALL"
+        ),
+    ),
+    "sessions_of_others": (
+        (
+            "SELECT cat, window_start, window_end, COUNT(*) AS n FROM SESSION(TABLE a PARTITION BY price, DESCRIPTOR(ts), "
+            "INTERVAL '3' SECOND) GROUP BY cat, window_start, window_end EMIT CHANGES"
+        ),
+        f"SELECT cat, s, e, count(*) FROM ({SESSIONS.format('a', 'price')}) GROUP BY ALL",
+    ),
+    "sessions_in_order": (
+        (
+            "SELECT price, s, n, RANK() OVER (PARTITION BY price ORDER BY n DESC) AS r FROM (SELECT price, "
+            "SESSION_START(ts, INTERVAL '3' SECOND) AS s, COUNT(*) AS n FROM a GROUP BY price, SESSION(ts, INTERVAL '3' SECOND)) "
+            "EMIT CHANGES"
+        ),
+        (
+            "SELECT price, s, n, rank() OVER (PARTITION BY price ORDER BY n DESC) FROM "
+            f"(SELECT price, s, count(*) AS n FROM ({SESSIONS.format('a', 'price')}) GROUP BY ALL)"
+        ),
+    ),
+    "rows_of_sessions": (
+        (
+            "SELECT id, window_start, window_time FROM SESSION(TABLE a PARTITION BY price, DESCRIPTOR(ts), INTERVAL '3' SECOND) "
+            "WHERE cat > 1 EMIT CHANGES"
+        ),
+        f"SELECT id, s, e - INTERVAL 1 MILLISECOND FROM ({SESSIONS.format('a', 'price')}) WHERE cat > 1",
+    ),
+    "sessions_of_changes": (
+        "SELECT cat, SESSION_END(ts, INTERVAL '3' SECOND) AS e, COUNT(*) AS n FROM c GROUP BY cat, SESSION(ts, INTERVAL '3' SECOND)",
+        f"SELECT cat, e, count(*) FROM ({SESSIONS.format('c', 'cat')}) GROUP BY cat, s, e",
+    ),
+    # What a row was at a time that has passed, though later ones have taken its place.
+    "valid_then": (
+        "SELECT a.id, c.label FROM a LEFT JOIN c FOR SYSTEM_TIME AS OF a.ts ON a.cat = c.id",
+        (
+            "SELECT id, (SELECT label FROM versions AS v WHERE v.id = a.cat AND v.ts <= a.ts ORDER BY v.ts DESC LIMIT 1) AS l "
+            "FROM a"
+        ),
+    ),
 }  # fmt: skip
 
 
@@ -140,10 +210,13 @@ def test_answers_that_change(db: penstock.Database) -> None:
 def _streams(db: penstock.Database, oracle: duckdb.DuckDBPyConnection) -> None:
     for name, columns in TABLES.items():
         changes = name == "c"  # rows of c replace each other
-        clauses = ", PRIMARY KEY (id) NOT ENFORCED" if changes else ", WATERMARK FOR ts AS ts - INTERVAL '1' MINUTE"
+        clauses = ", WATERMARK FOR ts AS ts - INTERVAL '1' MINUTE" + (
+            ", PRIMARY KEY (id) NOT ENFORCED" if changes else ""
+        )
         options = " WITH (connector = 'topic', changes = 'upsert')" if changes else ""
         db.execute(f"CREATE STREAM {name} ({columns.format(text='STRING')}{clauses}){options}")
         oracle.execute(f"CREATE TABLE {name} ({columns.format(text='VARCHAR')})")
+    oracle.execute("CREATE TABLE versions AS FROM c")
 
 
 def _add_all(db: penstock.Database, oracle: duckdb.DuckDBPyConnection, rnd: random.Random, step: int) -> None:
@@ -164,7 +237,10 @@ def _add_all(db: penstock.Database, oracle: duckdb.DuckDBPyConnection, rnd: rand
         if step and rnd.random() < 0.3:
             db.append("c", [{"id": number, "_op": "delete"}])
         else:
-            _add(db, oracle, "c", (number, value(4), rnd.choice(["p", "q", None])))
+            moment = at(20 * step + rnd.randrange(40))
+            _add(db, oracle, "c", (number, value(4), rnd.choice(["p", "q", None]), moment))
+            oracle.execute("DELETE FROM versions WHERE (id, ts) IN (SELECT id, ts FROM c WHERE id = ?)", [number])
+            oracle.execute("INSERT INTO versions FROM c WHERE id = ?", [number])
 
 
 def _add(db: penstock.Database, oracle: duckdb.DuckDBPyConnection, name: str, row: tuple[Any, ...]) -> None:

@@ -112,7 +112,10 @@ def finished(plan: LogicalPlan) -> Finished:
         raise NotFinishableError(f"{nondeterministic_name(called)} differs each time it is computed")
     known: dict[str, Scan | Core] = {}
     for node in (plan.root, *plan.subqueries):
-        known |= {found.relation: found for found in _read(node)}
+        for found in _read(node):
+            earlier = known.setdefault(found.relation, found)
+            if isinstance(earlier, Scan) and isinstance(found, Scan) and earlier.key != found.key:
+                raise NotFinishableError(f'"{found.relation}" is read with all versions of its rows, and without')
     if not known:
         raise NotFinishableError("it reads no stream and no table")
     for found in known.values():

@@ -14,12 +14,13 @@ from penstock.plan.assign_windows import assign_window
 from penstock.plan.check_types import check_condition
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.join_times import note_join
-from penstock.plan.join_versions import is_asof, refuse_method, version_condition
+from penstock.plan.join_versions import is_asof, refuse_method, version_condition, with_versions
 from penstock.plan.joins import JoinRequest, PlannedJoin, Side, no_equal_nulls, plan_join, written_condition
+from penstock.plan.kept_windows import changes_below, shows_changes, windowed_rows
 from penstock.plan.lateral import asked_once, beside_a_stream, lateral_query, reads_relations
 from penstock.plan.leaves import as_leaf, carrier
 from penstock.plan.nested_joins import NESTED, joined_columns, unbracketed
-from penstock.plan.nodes import Node, Values
+from penstock.plan.nodes import Node, Values, WindowAssign, all_nodes
 from penstock.plan.relation import Field
 from penstock.plan.scans import read_table, renamed
 from penstock.plan.scope import Leaf, Scope, field_tree
@@ -28,6 +29,7 @@ from penstock.plan.unnest import LateralJoin, lateral_join, plan_lateral_view, p
 from penstock.plan.windows import WindowSpec
 from penstock.sql.nodes import WindowTable
 from penstock.sql.spans import span_of
+from penstock.sql.statements import Emit
 
 if TYPE_CHECKING:
     from penstock.plan.expressions import ExpressionBinder
@@ -185,11 +187,28 @@ def _refuse_table_clauses(table: exp.Table) -> None:
 
 def _window_table(context: PlanContext, item: WindowTable, scope: Scope) -> Relation:
     inner = item.this
-    core = _windowed_core(context, item) if context.kept else None
+    open_session = context.kept and item.args["window"].kind == "SESSION" and shows_changes(context)
+    core = _windowed_core(context, item) if context.kept and not open_session else None
     if core is not None:
         return core
     relation, leaf, _ = _item(context, inner, Scope(outer=scope.outer))
-    return assign_window(context, relation, leaf, item)
+    made = assign_window(context, relation, leaf, item)
+    if context.kept and (open_session or (context.emit is not Emit.FINAL and changes_below(relation.node))):
+        return _kept_window(context, item, made, scope) or made
+    return made
+
+
+def _kept_window(context: PlanContext, item: WindowTable, assigned: Relation, scope: Scope) -> Relation | None:
+    """Rows that the store keeps with the bounds of their windows; None where it does not know them."""
+    node = next(node for node in all_nodes(assigned.node) if isinstance(node, WindowAssign))
+    time = item.args["window"].args.get("time")
+    rows = windowed_rows(item, node.window, time) if time is not None and not node.window.processing else None
+    if rows is None:
+        return None
+    context.depth += 1
+    relation = context.bind_query(context, rows, scope.outer, None)
+    context.depth -= 1
+    return relation
 
 
 def _windowed_core(context: PlanContext, item: WindowTable) -> Relation | None:
@@ -216,6 +235,8 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
     relation, leaf, tree = _joined_item(context, item, scope)
     left_leaves = list(scope.leaves)
     version = version_condition(context, join, relation, leaf, scope, binder)
+    if version is not None:
+        relation = with_versions(relation)
     _enter(bound, scope, leaf, relation, item)
     kind = _kind(join)
     condition, merged = _condition(join, left_leaves, leaf, binder)

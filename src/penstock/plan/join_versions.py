@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from penstock.errors import NotYetError, UnsupportedError
 from penstock.plan.nodes import Scan, all_nodes
+from penstock.plan.relation import Mode
 from penstock.plan.scope import same_name
 from penstock.plan.trees import column
 from penstock.sql.nodes import SystemTime
@@ -63,6 +65,15 @@ def version_condition(
         span=span_of(system_time) or span_of(join.this),
         mode="append",
     )
+
+
+def with_versions(relation: Relation) -> Relation:
+    """The relation with every version of its rows: where they replace each other, those of one moment alone do."""
+    node = relation.node
+    if not isinstance(node, Scan) or node.changes is Mode.APPEND or not node.key or node.event_time is None:
+        return relation
+    key = (*node.key, node.event_time.column)
+    return replace(relation, node=replace(node, key=tuple(dict.fromkeys(key)), version=None))
 
 
 def _looked_up(relation: Relation) -> bool:

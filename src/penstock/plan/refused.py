@@ -58,6 +58,9 @@ _BOUNDED_HINT = "store the result without it as a materialized view, and add it 
 def refuse(plan: LogicalPlan) -> None:
     """Raises QUERY_NOT_YET where a job cannot run the plan."""
     static = static_nodes(plan)
+    if any(isinstance(node, SessionRows) for node in plan.nodes()) and _shows_changes(plan):
+        hint = "leave EMIT CHANGES out, or keep them as a materialized view"
+        raise _not_yet("rows of sessions that have not closed, in a job, are not there yet", hint, None)
     for node in plan.nodes():
         if id(node) in static:
             check_static(node)
@@ -81,6 +84,12 @@ def refuse(plan: LogicalPlan) -> None:
     _check_running(plan.root, covered=False)
     if any(isinstance(node, Aggregate) and _runs(node) and id(node) not in static for node in plan.nodes()):
         refuse_subqueries(plan.spark)
+
+
+def _shows_changes(plan: LogicalPlan) -> bool:
+    """Whether windows are to be shown before they close."""
+    windows = [node for node in plan.nodes() if isinstance(node, Aggregate) and node.window is not None]
+    return plan.emit is Emit.CHANGES or any(node.emit is Emit.CHANGES for node in windows)
 
 
 def _runs(node: Aggregate) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from penstock.catalog.model import SourceDefinition
 from penstock.errors import NotYetError, UnsupportedError
 from penstock.plan.block import Block
 from penstock.plan.check_types import check_condition
@@ -22,6 +23,7 @@ from penstock.plan.grouping import (
     updating_input,
 )
 from penstock.plan.joins import conjuncts_of
+from penstock.plan.kept_windows import grouped_by_table, shows_changes
 from penstock.plan.modifiers import plan_modifiers
 from penstock.plan.nodes import Filter, Node, Rank
 from penstock.plan.projection import project
@@ -44,6 +46,7 @@ from penstock.plan.trees import (
 )
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
+from penstock.sql.statements import Emit, Name
 
 if TYPE_CHECKING:
     pass
@@ -55,6 +58,10 @@ _CLOCKS = frozenset({"now", "current_timestamp", "localtimestamp", "proctime", "
 def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, limit: RankLimit | None) -> Relation:
     """A SELECT as operators and as Spark's tree."""
     _refuse_clauses(written)
+    if context.kept and context.emit is not Emit.FINAL:
+        changing = _changing_source(context, written)
+        if changing or shows_changes(context):
+            written = grouped_by_table(written, sessions_only=not changing) or written
     scope = Scope(outer=outer)
     binder = ExpressionBinder(
         scope,
@@ -220,6 +227,16 @@ def _group(block: Block) -> None:
     if block.grouping is not None:
         block.binder.window = block.grouping.window
         block.binder.grouped = True
+
+
+def _changing_source(context: PlanContext, written: exp.Select) -> bool:
+    """Whether a query reads a stream whose rows replace each other."""
+    from_ = written.args.get("from_")
+    table = from_.this if isinstance(from_, exp.From) else None
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+        return False
+    found = context.catalog.find(Name(table.name, quoted=bool(table.this.quoted)))
+    return isinstance(found, SourceDefinition) and found.options.changes != "append"
 
 
 def _having(block: Block) -> None:

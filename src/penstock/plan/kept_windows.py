@@ -1,0 +1,182 @@
+"""Windows over rows that the view store keeps, as plain queries: of rows that change, and of sessions that show each
+change before they close.
+
+    TUMBLE(TABLE c, DESCRIPTOR(ts), INTERVAL '10' SECOND)
+    -> SELECT *, <the start of its ten seconds> AS window_start, … FROM c WHERE ts IS NOT NULL
+
+A row of hopping or cumulating windows is there once for each of them. The rows of a session follow one another within
+the gap: each that comes later than that begins a new one, and its number tells it from the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from penstock.plan.nodes import Scan, all_nodes
+from penstock.plan.relation import Mode
+from penstock.sql.nodes import WindowCall, WindowPart, WindowTable
+from penstock.sql.statements import Emit
+
+if TYPE_CHECKING:
+    from penstock.plan.context import PlanContext
+    from penstock.plan.nodes import Node
+    from penstock.plan.windows import WindowSpec
+
+_MOST: Final = 64  # readings of a relation that one query should have
+_MILLISECOND_US: Final = 1_000
+# Names that * leaves out.
+_TIME, _SAME_TIME, _BEGINS, _SESSION = (f"__qualified_{name}" for name in ("time", "same_time", "begins", "session"))
+_BOUNDS: Final = {"start": "window_start", "end": "window_end", "rowtime": "window_time"}
+
+
+def shows_changes(context: PlanContext) -> bool:
+    """Whether windows are shown before they close."""
+    return context.emit is Emit.CHANGES or (context.emit is None and context.settings.emit_changes_always)
+
+
+def changes_below(node: Node) -> bool:
+    """Whether the rows of a source below replace each other: what is made of them is never final."""
+    scans = [scan for scan in all_nodes(node) if isinstance(scan, Scan)]
+    return any(scan.changes is not Mode.APPEND and scan.kind == "stream" for scan in scans)
+
+
+def windowed_rows(item: WindowTable, spec: WindowSpec, time: exp.Expr) -> exp.Query | None:
+    """The rows of a relation with the bounds of their windows; None where a row is in too many."""
+    source = item.this
+    if spec.kind == "SESSION":
+        return _sessions(source, spec, time, item.args["window"].args.get("keys") or [])
+    shifts = _shifts(spec)
+    if len(shifts) > _MOST:
+        return None
+    made: exp.Query | None = None
+    for start, end, inside in (_bounds(spec, time, shift) for shift in shifts):
+        rows = _select([exp.Star(), *_shown(_time(start), _time(end), _time(_plus(end, -_MILLISECOND_US)))], source)
+        there: exp.Expr = _there(time)
+        rows.set("where", exp.Where(this=there if inside is None else exp.And(this=there, expression=inside)))
+        made = rows if made is None else exp.Union(this=made, expression=rows, distinct=False)
+    return made
+
+
+def grouped_by_table(select: exp.Select, *, sessions_only: bool) -> exp.Select | None:
+    """GROUP BY SESSION(ts, …), k over one relation as GROUP BY window_start, window_end, k over the rows of its
+    windows; None where that is not what the query is."""
+    group, from_ = select.args.get("group"), select.args.get("from_")
+    if not isinstance(group, exp.Group) or not isinstance(from_, exp.From) or select.args.get("joins"):
+        return None
+    calls = [key for key in group.expressions if isinstance(key, WindowCall)]
+    others = [key for key in group.expressions if not isinstance(key, WindowCall)]
+    source = from_.this
+    if len(calls) != 1 or not isinstance(source, exp.Table | exp.Subquery) or source.args.get("joins"):
+        return None
+    session = calls[0].kind == "SESSION"
+    if (sessions_only and not session) or (session and not all(isinstance(key, exp.Column) for key in others)):
+        return None
+    made = select.copy()
+    window = calls[0].copy()
+    if session:
+        window.set("keys", [exp.Column(this=key.this.copy()) for key in others])
+    table = WindowTable(this=source.copy(), window=window, alias=source.args["alias"].copy() if source.alias else None)
+    if isinstance(source, exp.Subquery):
+        table.this.set("alias", None)
+    made.set("from_", exp.From(this=table))
+    bounds: list[exp.Expr] = [exp.column(name) for name in _BOUNDS.values()]
+    made.set("group", exp.Group(expressions=[*bounds, *(key.copy() for key in others)]))
+    for part in list(made.find_all(WindowPart)):
+        name = _BOUNDS.get(str(part.args["part"]))
+        if name is None or part.this != calls[0]:
+            return None
+        alone = part.parent is made  # a column of the SELECT list keeps the name that it had
+        part.replace(exp.alias_(exp.column(name), name) if alone else exp.column(name))
+    named = [call for call in made.find_all(WindowCall) if call.parent is not table]
+    return None if named else made
+
+
+def _sessions(source: exp.Expr, spec: WindowSpec, time: exp.Expr, keys: list[exp.Expr]) -> exp.Select:
+    def column(name: str) -> exp.Column:
+        return exp.column(name, quoted=True)
+
+    timed = _select([exp.Star(), _as(_call("unix_micros", time), _TIME)], source)
+    timed.set("where", exp.Where(this=_there(time)))
+    before = _over(_call("lag", column(_TIME)), keys, column(_TIME))
+    late = exp.GT(this=exp.Sub(this=column(_TIME), expression=before), expression=_number(spec.gap_us))
+    begins = exp.Case(ifs=[exp.If(this=late, true=_number(1))], default=_number(0))
+    begun = _select([exp.Star(), _as(column(_TIME), _SAME_TIME), _as(begins, _BEGINS)], _inner(timed))
+    # rows of the same time are in one session: a frame by values counts all of them
+    number = _over(_call("sum", column(_BEGINS)), keys, column(_SAME_TIME))
+    numbered = _select([exp.Star(), _as(number, _SESSION)], _inner(begun))
+    session = [*keys, column(_SESSION)]
+    first, last = (_over(_call(name, time), session, None) for name in ("min", "max"))
+    gap, short = (_interval(micros) for micros in (spec.gap_us, spec.gap_us - _MILLISECOND_US))
+    end, last_moment = exp.Add(this=last, expression=gap), exp.Add(this=last.copy(), expression=short)
+    return _select([exp.Star(), *_shown(first, end, last_moment)], _inner(numbered))
+
+
+def _shifts(spec: WindowSpec) -> list[int]:
+    """By how many slides the windows of a row lie before its last one; of a cumulating window, its steps."""
+    if spec.kind == "CUMULATE":
+        return list(range(1, spec.size_us // spec.step_us + 1))
+    return list(range(-(-spec.size_us // (spec.slide_us or spec.size_us))))
+
+
+def _bounds(spec: WindowSpec, time: exp.Expr, shift: int) -> tuple[exp.Expr, exp.Expr, exp.Expr | None]:
+    """Start and end in microseconds, and whether the row is in that window, where it may not be."""
+    moment = _call("unix_micros", time)
+    slide = spec.size_us if spec.kind == "CUMULATE" else spec.slide_us or spec.size_us
+    into = _call("pmod", _plus(moment, -spec.offset_us), _number(slide))
+    began = exp.Paren(this=exp.Sub(this=moment.copy(), expression=into))
+    if spec.kind == "CUMULATE":
+        end = _plus(began, shift * spec.step_us)
+        return began, end, exp.GT(this=end.copy(), expression=moment.copy())
+    start = _plus(began, -shift * slide)
+    end = _plus(start, spec.size_us)
+    return start, end, exp.GT(this=end.copy(), expression=moment.copy()) if spec.size_us % slide else None
+
+
+def _shown(start: exp.Expr, end: exp.Expr, time: exp.Expr) -> list[exp.Expr]:
+    return [_as(value, name) for value, name in zip((start, end, time), _BOUNDS.values(), strict=True)]
+
+
+def _select(items: list[exp.Expr], source: exp.Expr) -> exp.Select:
+    return exp.Select(expressions=items, from_=exp.From(this=source.copy()))
+
+
+def _inner(query: exp.Select) -> exp.Subquery:
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier("__rows", quoted=True)))
+
+
+def _over(call: exp.Expr, keys: list[exp.Expr], order: exp.Expr | None) -> exp.Window:
+    by = exp.Order(expressions=[exp.Ordered(this=order, nulls_first=True)]) if order is not None else None
+    return exp.Window(this=call, partition_by=[key.copy() for key in keys], order=by, over="OVER")
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
+
+
+def _as(value: exp.Expr, name: str) -> exp.Expr:
+    return exp.alias_(value, name, quoted=True)
+
+
+def _there(time: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=time.copy(), expression=exp.Null()))
+
+
+def _time(micros: exp.Expr) -> exp.Expr:
+    return _call("timestamp_micros", micros)
+
+
+def _interval(micros: int) -> exp.Interval:
+    return exp.Interval(this=exp.Literal.string(str(micros)), unit=exp.var("MICROSECOND"))
+
+
+def _number(value: int) -> exp.Expr:
+    return exp.Literal(this=str(value), is_string=False)
+
+
+def _plus(value: exp.Expr, micros: int) -> exp.Expr:
+    if micros == 0:
+        return value.copy()
+    kind = exp.Add if micros > 0 else exp.Sub
+    return exp.Paren(this=kind(this=value.copy(), expression=_number(abs(micros))))

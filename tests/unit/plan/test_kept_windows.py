@@ -1,0 +1,76 @@
+"""Windows of rows that change, and sessions before they close, are answered by the view store (D20, G8, G16)."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.plan.job_plan import plan_job
+from tests.unit.plan.analysis import last, planned
+
+STREAMS = """
+CREATE STREAM c (id BIGINT, k BIGINT, ts TIMESTAMP, PRIMARY KEY (id) NOT ENFORCED)
+WITH (connector = 'topic', changes = 'upsert');
+CREATE STREAM l (id BIGINT, k BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND);
+"""
+SESSION = "SESSION(TABLE l PARTITION BY id, DESCRIPTOR(ts), INTERVAL '10' SECOND)"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT window_start, k, COUNT(*) AS n FROM TUMBLE(TABLE c, DESCRIPTOR(ts), INTERVAL '10' SECOND) "
+        "GROUP BY window_start, window_end, k",
+        "SELECT window_end, SUM(id) AS n FROM HOP(TABLE c, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '10' SECOND) "
+        "GROUP BY window_start, window_end",
+        "SELECT window_end, SUM(id) AS n FROM CUMULATE(TABLE c, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND) "
+        "GROUP BY window_start, window_end",
+        "SELECT k, TUMBLE_END(ts, INTERVAL '10' SECOND) AS e, COUNT(*) AS n FROM c GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND)",
+        "SELECT k, SESSION_START(ts, INTERVAL '10' SECOND), COUNT(*) AS n FROM c GROUP BY k, SESSION(ts, INTERVAL '10' SECOND)",
+        f"SELECT k, window_start, COUNT(*) AS n FROM {SESSION} GROUP BY k, window_start, window_end EMIT CHANGES",
+        f"SELECT MAX(n) AS m FROM (SELECT id, COUNT(*) AS n FROM {SESSION} GROUP BY id, window_start, window_end) EMIT CHANGES",
+        f"SELECT id, window_start FROM {SESSION} EMIT CHANGES",
+    ],
+)
+def test_the_store_answers(query: str) -> None:
+    job = plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW v AS {query}"))
+    assert job.finish is not None
+    assert not job.uses_event_time
+    assert all(stage.keys for stage in job.finish.stages[:-1])
+
+
+def test_each_of_the_windows_of_a_row_is_one_reading() -> None:
+    query = "SELECT id, window_end FROM HOP(TABLE c, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '10' SECOND)"
+    job = plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW v AS {query}"))
+    assert job.finish is not None
+    assert len(job.finish.rows) == 1
+    assert [len(stage.leaves) for stage in job.finish.stages] == [3]
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        (f"SELECT id, window_start, COUNT(*) AS n FROM {SESSION} GROUP BY id, window_start, window_end EMIT CHANGES", "windows"),
+        (f"SELECT k, window_start, COUNT(*) AS n FROM {SESSION} GROUP BY k, window_start, window_end", "append"),
+        ("SELECT k, COUNT(*) AS n FROM l GROUP BY k, SESSION(ts, INTERVAL '10' SECOND)", "append"),
+    ],
+)  # fmt: skip
+def test_others_stay_where_they_were(query: str, kind: str) -> None:
+    assert plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW v AS {query}")).kind == kind
+
+
+def test_windows_of_rows_that_change_are_never_final() -> None:
+    query = "SELECT k, COUNT(*) AS n FROM c GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND) EMIT FINAL"
+    error = last(f"{STREAMS} CREATE MATERIALIZED VIEW v AS {query}").error
+    assert error is not None
+
+
+def test_every_version_is_kept_where_an_earlier_one_is_asked_for() -> None:
+    rates = """CREATE STREAM rates (cur STRING, rate BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND,
+        PRIMARY KEY (cur) NOT ENFORCED) WITH (connector = 'topic', changes = 'upsert');
+        CREATE STREAM o (id BIGINT, cur STRING, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND);"""
+    join = "FROM o JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.cur = r.cur"
+    job = plan_job(planned(f"{rates} CREATE MATERIALIZED VIEW v AS SELECT o.id, r.rate {join}"))
+    assert job.finish is not None
+    assert [rows.changed_by for rows in job.finish.rows] == [(), ("cur", "ts")]
+    both = f"SELECT o.id, r.rate, x.rate AS last {join} JOIN rates AS x ON x.cur = o.cur"
+    assert last(f"{rates} CREATE MATERIALIZED VIEW v AS {both}").error is not None
