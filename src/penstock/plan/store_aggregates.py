@@ -23,8 +23,8 @@ _BITS: Final = frozenset({"bit_and", "bit_or", "bit_xor"})
 AGGREGATES: Final = frozenset({"count", "count_if", "sum", "avg", "mean", "min", "max", "bool_and", "every", "bool_or",
                                "some", "any", "any_value", "listagg", "approx_count_distinct",
                                *_BITS, *_PAIRS, *_SPREADS, *_CHOICES, *_LISTS})  # fmt: skip
-# Aggregates of values in an order; over a frame they are Spark's.
-_IN_ORDER: Final = frozenset({SORTED_LIST, SORTED_TEXT, AT_PLACE, "mode", "approx_percentile", "percentile_approx"})
+# Aggregates of values in an order.
+IN_ORDER: Final = frozenset({SORTED_LIST, SORTED_TEXT, AT_PLACE, "mode", "approx_percentile", "percentile_approx"})
 _GROUPINGS: Final = {"grouping": SqlType("TINYINT"), "grouping_id": BIGINT}
 _ORDERED: Final = frozenset({"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL",
                              "DATE", "TIMESTAMP"})  # fmt: skip
@@ -46,8 +46,8 @@ def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
         return _json(write.term(call.expressions[0]))
     if isinstance(call, exp.Anonymous) and call.name == MAP_OF:
         return _map(write.term(call.expressions[0]), write.term(call.expressions[1]), condition)
-    if isinstance(call, exp.Anonymous) and call.name.lower() in _IN_ORDER:
-        return _in_order(write, call.name.lower(), list(call.expressions), condition)
+    if isinstance(call, exp.Anonymous) and call.name.lower() in IN_ORDER:
+        return in_order(write, call.name.lower(), list(call.expressions), condition)
     if not isinstance(call, exp.Anonymous) or call.name.lower() not in AGGREGATES:
         if condition:
             raise DiffersError
@@ -167,7 +167,7 @@ def _text_of_all(write: StoreExpressions, arguments: list[exp.Expr], suffix: str
     return Term(f"(CASE WHEN len({texts}) > 0 THEN {joined} END)", STRING)
 
 
-def _in_order(write: StoreExpressions, name: str, arguments: list[exp.Expr], suffix: str) -> Term:
+def in_order(write: StoreExpressions, name: str, arguments: list[exp.Expr], suffix: str) -> Term:
     """An aggregate that goes by the order of its values, or of others beside them."""
     first, distinct = arguments[0], ""
     terms = [argument for argument in arguments if isinstance(argument, exp.Ordered)]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from penstock.plan.store_aggregates import AGGREGATES, aggregate_call
+from penstock.plan.store_aggregates import AGGREGATES, IN_ORDER, aggregate_call, in_order
+from penstock.plan.store_lists import SORTED_LIST
 from penstock.plan.store_terms import DiffersError, Term, as_type, common, compared_alike, is_whole
 from penstock.plan.trees import whole_number
 from penstock.types import DOUBLE, INT, TIMESTAMP
@@ -41,7 +42,19 @@ def over_term(write: StoreExpressions, node: exp.Window) -> Term:
     suffix = f" OVER ({' '.join(parts + frame)})"
     if isinstance(node.this, exp.Filter):
         return _filtered(write, node.this, suffix)
-    return _over(write, node.this, suffix, ordered=order is not None, framed=bool(frame))
+    listed = _listed(write, node.this, order, suffix)
+    return listed or _over(write, node.this, suffix, ordered=order is not None, framed=bool(frame))
+
+
+def _listed(write: StoreExpressions, call: exp.Expr, order: exp.Expr | None, suffix: str) -> Term | None:
+    """A list of the values of a frame in the order of its rows, or what goes by the order of the values themselves."""
+    if not isinstance(call, exp.Anonymous):
+        return None
+    if call.name in ("collect_list", "array_agg") and not isinstance(call.expressions[0], exp.Distinct):
+        terms = [term.copy() for term in order.expressions] if order is not None else []
+        found = in_order(write, SORTED_LIST, [call.expressions[0], *terms], suffix)
+        return Term(f"list_filter({found.sql}, lambda x: x IS NOT NULL)", found.type)
+    return in_order(write, call.name, list(call.expressions), suffix) if call.name in IN_ORDER else None
 
 
 def _over(write: StoreExpressions, call: exp.Expr, suffix: str, *, ordered: bool, framed: bool) -> Term:

@@ -109,6 +109,13 @@ SHAPES: dict[str, tuple[str, bool]] = {
         ),
         True,
     ),
+    "lists of frames": (
+        (
+            "SELECT k, id, MEDIAN(v) OVER (PARTITION BY k) AS m, ARRAY_AGG(id) OVER (PARTITION BY k ORDER BY id DESC, v, s "
+            "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS x FROM l"
+        ),
+        True,
+    ),
     "distinct rows": (
         "SELECT COUNT(DISTINCT (k, v)) AS n, COUNT(DISTINCT (v, s)) FILTER (WHERE id > 3) AS m FROM l",
         False,
