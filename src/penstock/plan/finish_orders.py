@@ -24,7 +24,11 @@ _CHOOSING: Final = frozenset({"row_number", "lag", "lead", "first_value", "ntile
 
 
 class NotFinishableError(Exception):
-    """The view store cannot answer this query; the message says why."""
+    """The view store cannot answer this query; the message says why, `hint` what to write instead."""
+
+    def __init__(self, why: str, hint: str | None = None) -> None:
+        super().__init__(why)
+        self.hint = hint
 
 
 def settle_orders(tree: exp.Expr, types: Mapping[str, Mapping[str, SqlType | None]]) -> None:

@@ -109,7 +109,10 @@ def finished(plan: LogicalPlan) -> Finished:
     """The cut of a query that was planned as if its input were bounded; NotFinishableError where there is none."""
     called = nondeterministic_call(plan.spark)
     if called is not None:
-        raise NotFinishableError(f"{nondeterministic_name(called)} differs each time it is computed")
+        name = nondeterministic_name(called)
+        raise NotFinishableError(
+            f"{name} differs each time it is computed", "compute it in the query that reads the view"
+        )
     known: dict[str, Scan | Core] = {}
     for node in (plan.root, *plan.subqueries):
         for found in _read(node):
@@ -124,7 +127,10 @@ def finished(plan: LogicalPlan) -> Finished:
     tree = plan.spark.copy()
     made_of_rows = [each for each in tree.find_all(exp.Lateral) if not isinstance(each.this, exp.Subquery)]
     if made_of_rows or any(table.name not in known for table in scans(tree)):
-        raise NotFinishableError("rows that are made of an array are not answered by the view store")
+        raise NotFinishableError(
+            "rows that are made of an array are not answered by the view store",
+            "put them into a subquery, FROM (SELECT … FROM … CROSS JOIN UNNEST(…))",
+        )
     prune(tree)
     settle_lists(tree)
     try:

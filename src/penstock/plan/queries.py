@@ -78,7 +78,7 @@ def _chosen(asked: _Asked) -> LogicalPlan:
         reasons: list[str] = []
         other = asked.kept_plan(reasons)
         if other is None:
-            error.hint = "; or ".join([*(f"{reason}: {_ELSEWHERE}" for reason in reasons), *filter(None, [error.hint])])
+            error.hint = "; or ".join([*reasons, *filter(None, [error.hint])])
             raise
         return other
     if kind == "view" or session.lenient or (kind != "materialized view" and plan.bounded):
@@ -163,7 +163,7 @@ class _Asked:
     def kept_plan(self, reasons: list[str] | None = None) -> LogicalPlan | None:
         """The plan for the view store to answer; None where it cannot, or nobody keeps its rows.
 
-        `reasons` takes why it cannot, where that is an expression.
+        `reasons` takes why it cannot, and what to write instead.
         """
         if self.session.lenient:
             return None
@@ -177,8 +177,9 @@ class _Asked:
         except NotFinishableError as error:
             views = [scan.relation for scan in plan.scans() if scan.kind == "materialized view"]
             if not views or self.kind == "result":
-                if reasons is not None and isinstance(error.__cause__, DiffersError):
-                    reasons.append(str(error))
+                hint = _ELSEWHERE if isinstance(error.__cause__, DiffersError) else error.hint
+                if reasons is not None and hint is not None:
+                    reasons.append(f"{error}: {hint}")
                 return None
             what = "view" if self.kind == "materialized view" else "sink"
             raise cannot_read(what, views, str(error), span_of(self.query.tree)) from error

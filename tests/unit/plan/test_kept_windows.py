@@ -74,3 +74,16 @@ def test_every_version_is_kept_where_an_earlier_one_is_asked_for() -> None:
     assert [rows.changed_by for rows in job.finish.rows] == [(), ("cur", "ts")]
     both = f"SELECT o.id, r.rate, x.rate AS last {join} JOIN rates AS x ON x.cur = o.cur"
     assert last(f"{rates} CREATE MATERIALIZED VIEW v AS {both}").error is not None
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT l.id, CURRENT_TIMESTAMP AS t FROM l LEFT JOIN c ON l.id = c.id", "CURRENT_TIMESTAMP differs"),
+        ("SELECT l.id, x FROM l CROSS JOIN UNNEST(ARRAY(l.k, 1)) AS y(x) LEFT JOIN c ON c.id = x", "into a subquery"),
+    ],
+)
+def test_what_stands_in_the_way_is_told(query: str, words: str) -> None:
+    error = last(f"{STREAMS} CREATE MATERIALIZED VIEW v AS {query}").error
+    assert error is not None
+    assert words in (error.hint or "")
