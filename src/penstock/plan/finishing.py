@@ -110,9 +110,8 @@ def finished(plan: LogicalPlan) -> Finished:
     called = nondeterministic_call(plan.spark)
     if called is not None:
         name = nondeterministic_name(called)
-        raise NotFinishableError(
-            f"{name} differs each time it is computed", "compute it in the query that reads the view"
-        )
+        hint = "compute it in the query that reads the view" if name != "PROCTIME" else None
+        raise NotFinishableError(f"{name} differs each time it is computed", hint)
     known: dict[str, Scan | Core] = {}
     for node in (plan.root, *plan.subqueries):
         for found in _read(node):

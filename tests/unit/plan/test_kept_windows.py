@@ -18,12 +18,18 @@ SESSION = "SESSION(TABLE l PARTITION BY id, DESCRIPTOR(ts), INTERVAL '10' SECOND
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT window_start, k, COUNT(*) AS n FROM TUMBLE(TABLE c, DESCRIPTOR(ts), INTERVAL '10' SECOND) "
-        "GROUP BY window_start, window_end, k",
-        "SELECT window_end, SUM(id) AS n FROM HOP(TABLE c, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '10' SECOND) "
-        "GROUP BY window_start, window_end",
-        "SELECT window_end, SUM(id) AS n FROM CUMULATE(TABLE c, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND) "
-        "GROUP BY window_start, window_end",
+        (
+            "SELECT window_start, k, COUNT(*) AS n FROM TUMBLE(TABLE c, DESCRIPTOR(ts), INTERVAL '10' SECOND) "
+            "GROUP BY window_start, window_end, k"
+        ),
+        (
+            "SELECT window_end, SUM(id) AS n FROM HOP(TABLE c, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '10' SECOND) "
+            "GROUP BY window_start, window_end"
+        ),
+        (
+            "SELECT window_end, SUM(id) AS n FROM CUMULATE(TABLE c, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND) "
+            "GROUP BY window_start, window_end"
+        ),
         "SELECT k, TUMBLE_END(ts, INTERVAL '10' SECOND) AS e, COUNT(*) AS n FROM c GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND)",
         "SELECT k, SESSION_START(ts, INTERVAL '10' SECOND), COUNT(*) AS n FROM c GROUP BY k, SESSION(ts, INTERVAL '10' SECOND)",
         f"SELECT k, window_start, COUNT(*) AS n FROM {SESSION} GROUP BY k, window_start, window_end EMIT CHANGES",
