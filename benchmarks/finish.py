@@ -1,12 +1,12 @@
 """What it costs the view store to bring a view up to date whose answer changes: no Spark, one batch after the other.
 
-    python benchmarks/finish.py [--keys 1000000] [--touched 1000] [--batches 20] [--only "top 10"]
+    python benchmarks/finish.py [--keys 1000000] [--touched 1000] [--batches 20] [--only "top 10"] [--asked]
 
 A view over `keys` keys is filled in one batch. Then batches come that touch some of the keys: random ones, and ones
 among the newest 2 %. Printed are medians, the least and the worst in milliseconds, of the whole transaction, and for
 how many milliseconds cores were busy with it at the least: that tells more where other things run too. The last lines
 are of queries without a key, which are answered anew over everything after each batch: at a tenth of the keys, and at
-all.
+all. With --asked there are only queries with expressions that the store asks Spark for, which is started for them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ import pyarrow as pa
 from penstock.plan.finish_plan import SIDE
 from penstock.plan.job_plan import plan_job
 from penstock.plan.script import analyze_script
+from penstock.spark.asked_rows import AskedRows
+from penstock.spark.session import SparkSettings, shared_session
 from penstock.stores.views import ViewStore
 from penstock.stores.views.model import BatchCommit, ViewSpec
 
@@ -45,6 +47,10 @@ BY_KEY = {
     "LEFT JOIN": "SELECT l.k, l.id, l.v, r.w FROM l LEFT JOIN r ON l.k = r.k",
     "COUNT(DISTINCT)": "SELECT k, COUNT(DISTINCT v) AS n FROM l GROUP BY k",
 }
+ASKED = {
+    "LEFT JOIN, HEX of both": "SELECT l.k, l.id, l.v, HEX(l.v + r.w) AS h FROM l LEFT JOIN r ON l.k = r.k",
+    "LEFT JOIN, two asked": "SELECT l.k, HEX(l.v + r.w) AS h, SQRT(l.v * r.w) AS s FROM l LEFT JOIN r ON l.k = r.k",
+}
 AS_A_WHOLE = {
     "ORDER BY LIMIT": "SELECT k, id, v FROM l ORDER BY v DESC LIMIT 100",
     "DENSE_RANK over all": "SELECT k, v, DENSE_RANK() OVER (ORDER BY v) AS n FROM l",
@@ -55,7 +61,7 @@ VIEW = "answer"
 class Bench:
     """A view in a store of its own, and batches of rows as Spark would hand them over."""
 
-    def __init__(self, query: str, groups: int, directory: Path) -> None:
+    def __init__(self, query: str, groups: int, directory: Path, spark: AskedRows | None) -> None:
         analysis = analyze_script(f"{STREAMS} CREATE MATERIALIZED VIEW {VIEW} AS {query};")[-1].analysis
         assert analysis is not None
         assert analysis.plan is not None
@@ -65,6 +71,8 @@ class Bench:
         self.groups = groups
         self.chance = np.random.default_rng(1)
         self.store = ViewStore.open(directory)
+        if spark is not None:
+            self.store.ask_with(spark)
         columns = tuple((column.name, column.type) for column in self.job.columns if column.type is not None)
         self.store.create_view(ViewSpec(VIEW, columns, "finish", self.job.key, finish=self.finish))
         self.batch = 0
@@ -105,10 +113,10 @@ class Bench:
         return found
 
 
-def measured(query: str, keys: int, touched: int, batches: int, groups: int) -> str:
+def measured(query: str, keys: int, touched: int, batches: int, groups: int, spark: AskedRows | None = None) -> str:
     """A line of the table: a view of its own for each query."""
     with tempfile.TemporaryDirectory(prefix="finish-") as directory:
-        bench = Bench(query, groups, Path(directory))
+        bench = Bench(query, groups, Path(directory), spark)
         bench.fill(keys)
         newest = max(keys // 50, touched)
         random = bench.timed(batches, lambda: bench.chance.choice(keys, touched, replace=False))
@@ -129,10 +137,17 @@ def main() -> None:
     parser.add_argument("--touched", type=int, default=1_000)
     parser.add_argument("--batches", type=int, default=20)
     parser.add_argument("--only")
+    parser.add_argument("--asked", action="store_true")
     given = parser.parse_args()
     print(
         f"{given.touched:,} touched of {given.keys:,} keys, ms: median, least, worst, busy; random keys and newest 2 %"
     )
+    if given.asked:
+        settings = SparkSettings(Path(tempfile.mkdtemp(prefix="finish-")))
+        spark = AskedRows(lambda: shared_session(settings), lambda *_: None)
+        for name, query in {"LEFT JOIN": BY_KEY["LEFT JOIN"], **ASKED}.items():
+            print(f"{name:28} {measured(query, given.keys, given.touched, given.batches, 5, spark)}", flush=True)
+        return
     for name, query in BY_KEY.items():
         if given.only in (None, name):
             groups = 50_000 if "50,000" in name else 5

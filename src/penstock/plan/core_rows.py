@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from sqlglot import exp
 
+from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_plan import KeptColumn, KeptRows, RowChanges
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.nodes import Scan
@@ -16,10 +17,10 @@ from penstock.plan.relation import Mode
 from penstock.plan.spark_blocks import aggregates, relations, scans
 from penstock.plan.store_terms import UNKNOWN, kept
 from penstock.plan.store_text import writable
-from penstock.plan.trees import aggregate_text, column, identifier, type_of, typed
+from penstock.plan.trees import aggregate_text, column, identifier, stand_in, type_of, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from penstock.plan.nodes import Core
     from penstock.types import SqlType
@@ -184,7 +185,7 @@ class CoreRows:
             return
         rest: list[exp.Expr] = []
         for conjunct in conjuncts_of(where.this):
-            if _of_alias(conjunct, alias):
+            if of_rows(conjunct, [alias]) and self._computed_below(leaf, alias, conjunct):
                 self._conditions[leaf.rows].append(_moved(conjunct, alias, leaf.relation))
             else:
                 rest.append(conjunct)
@@ -201,22 +202,22 @@ class CoreRows:
         keys += [key for over in overs for key in over.args.get("partition_by") or []]
         # For the rows that an outer join makes up Spark computes nothing.
         computable = null_of_nulls if alias in made_up(block) else _any_value
-        wanted = [key for key in keys if isinstance(key, _SCALAR) and _of_alias(key, alias) and computable(key)]
+        wanted = [key for key in keys if isinstance(key, _SCALAR) and of_rows(key, [alias]) and computable(key)]
         below = {id(query) for query in relations(block).values()}
         grouped = aggregates(block)
-        scope = {alias: {entry.name: kept(entry.type) or UNKNOWN for entry in self._known[leaf.relation].fields}}
 
         def visit(node: exp.Expr, *, inside: bool) -> None:
             """`inside`: each row is seen, not each group."""
             for child in list(node.iter_expressions()):
                 if id(child) in below or isinstance(child, exp.Table):
                     continue
-                if isinstance(child, exp.Select) and node is not block:
-                    continue  # a query of its own
-                hoists = isinstance(child, _SCALAR) and _of_alias(child, alias) and computable(child)
+                if isinstance(child, exp.Lambda) or (isinstance(child, exp.Select) and node is not block):
+                    continue  # what is inside is of its parameters; a query of its own
+                hoists = isinstance(child, _SCALAR) and of_rows(child, [alias]) and computable(child)
                 if child is node.args.get("this") and isinstance(node, _AROUND_CALLS):
                     hoists = False  # a function of many rows
-                if hoists and (child in wanted or (inside and not writable(child, scope))):
+                hoists = hoists and (child in wanted or (inside and not self._writable(leaf, alias, child)))
+                if hoists and self._computed_below(leaf, alias, child):
                     child.replace(self._computed(leaf, alias, child))
                     continue
                 rows = aggregate_text(child) is not None or isinstance(child, exp.Where | exp.Join)
@@ -224,10 +225,22 @@ class CoreRows:
 
         visit(block, inside=not grouped)
 
+    def _writable(self, leaf: LeafRows, alias: str, value: exp.Expr) -> bool:
+        fields = self._known[leaf.relation].fields
+        return writable(value, {alias: {entry.name: kept(entry.type) or UNKNOWN for entry in fields}})
+
+    def _computed_below(self, leaf: LeafRows, alias: str, value: exp.Expr) -> bool:
+        """Whether a value is computed where its rows come from. The rows of a view are not kept a second time: what
+        only Spark knows would be asked for all of them again, and not for those that a batch touches."""
+        scan = self._known[leaf.relation]
+        of_view = isinstance(scan, Scan) and scan.kind == "materialized view"
+        return not of_view or self._writable(leaf, alias, value)
+
     def _computed(self, leaf: LeafRows, alias: str, value: exp.Expr) -> exp.Expr:
-        moved = typed(_moved(value, alias, leaf.relation), type_of(value))
+        found = spark_type(value)
+        moved = typed(_moved(value, alias, leaf.relation), found)
         name = self._keep(leaf, None, moved)
-        return typed(column(name, alias), type_of(value))
+        return stand_in(typed(column(name, alias), found), value)
 
     def _keep(self, leaf: LeafRows, name: str | None, value: exp.Expr) -> str:
         """The name of a value in the finish; its kept column is shared by all readings of the relation."""
@@ -257,14 +270,14 @@ def _replaced(scan: Scan | Core) -> TypeGuard[Scan]:
     return isinstance(scan, Scan) and scan.kind != "materialized view" and scan.changes is not Mode.APPEND
 
 
-def _of_alias(tree: exp.Expr, alias: str) -> bool:
-    """Whether a tree is computed from one row of one relation alone."""
+def of_rows(tree: exp.Expr, aliases: Collection[str]) -> bool:
+    """Whether a tree is computed from one row of each of some relations alone."""
     columns = 0
     for node in tree.walk():
         if isinstance(node, _NOT_SCALAR) or aggregate_text(node) is not None:
             return False
         if isinstance(node, exp.Column):
-            if node.table != alias:
+            if node.table not in aliases:
                 return False
             columns += 1
     return columns > 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.plan.spark_blocks import aggregates, group_keys, outputs, relations
+from penstock.plan.store_asked import AskedOfSpark
 from penstock.plan.store_terms import HANDED_ON
 from penstock.plan.store_text import kept_query
 from penstock.plan.trees import column, own_nodes
@@ -73,7 +74,9 @@ def _columns(block: exp.Select, types: Mapping[str, Mapping[str, SqlType | None]
     """The columns of what a SELECT reads that can be ordered by."""
     found: list[exp.Expr] = []
     for alias, below in relations(block).items():
-        columns = types[below.name] if isinstance(below, exp.Table) else dict(kept_query(below, types)[1])
+        columns = (
+            types[below.name] if isinstance(below, exp.Table) else dict(kept_query(below, types, AskedOfSpark())[1])
+        )
         found += [
             column(name, alias) for name, kind in columns.items() if kind is not None and kind.name not in HANDED_ON
         ]

@@ -22,6 +22,24 @@ if TYPE_CHECKING:
     from penstock.types import SqlType
 
 SIDE: Final = "__side"  # in a batch: the place of the kept rows that a row belongs to
+ASKED: Final = "__spark_"  # how the names of functions begin by which the store asks Spark
+
+
+@frozen
+class Asked:
+    """An expression of a finish that only Spark knows: the store calls it as a function, and Spark computes it.
+
+    `text` is Spark SQL over the columns a0, a1, …, which have the types `arguments`; `type` is that of its value.
+    `words` are for EXPLAIN. `functions` are those of the user's in it. `name` is made of all that: another text has
+    another name.
+    """
+
+    name: str
+    text: str
+    arguments: tuple[SqlType, ...]
+    type: SqlType
+    words: str
+    functions: tuple[str, ...] = ()
 
 
 @frozen
@@ -121,10 +139,14 @@ class Stage:
 
 @frozen
 class FinishPlan:
-    """How the store answers a query: the rows that it keeps, and the stages over them, each behind those it reads."""
+    """How the store answers a query: the rows that it keeps, and the stages over them, each behind those it reads.
+
+    `asked` are the expressions in their texts that Spark computes.
+    """
 
     rows: tuple[KeptRows, ...]
     stages: tuple[Stage, ...]
+    asked: tuple[Asked, ...] = ()
 
     @property
     def view(self) -> Stage:

@@ -31,6 +31,7 @@ from penstock.plan.trees import column, identifier, own_nodes, select, subquery
 
 if TYPE_CHECKING:
     from penstock.plan.core_rows import CoreRows
+    from penstock.plan.store_asked import AskedOfSpark
     from penstock.types import SqlType
 
 _INNER: Final = "__stage"  # what a stage reads is called so in it: the same query under another name is the same stage
@@ -40,8 +41,9 @@ _NOT_BY_ROWS: Final = ("distinct", "limit", "offset", "laterals", "joins")
 class Stages:
     """Cuts a tree, which is changed in place, into stages over the rows that are kept for it."""
 
-    def __init__(self, tree: exp.Query, rows: CoreRows) -> None:
+    def __init__(self, tree: exp.Query, rows: CoreRows, asked: AskedOfSpark) -> None:
         self.made: list[Stage] = []
+        self._of_spark = asked
         self._types = rows.types
         self._read = {leaf.name: (leaf.rows, leaf.columns) for leaf in rows.leaves}
         self._row_keys = rows.row_keys
@@ -138,7 +140,7 @@ class Stages:
         names = outputs(query)
         keys = keys_of(query)
         shown = tuple(shown_key(query, key, f"__key{place}") for place, key in enumerate(keys))
-        text, columns = kept_query(query, self._types)
+        text, columns = kept_query(query, self._types, self._of_spark)
         leaves: list[Leaf] = []
         for table in scans(query):
             source, read = self._read[table.name]

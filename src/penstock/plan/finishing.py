@@ -7,13 +7,14 @@ speak of one scan alone and with what only Spark can compute; the rest becomes t
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
 from penstock.frozen import frozen
 from penstock.plan.changed_rows import change_items, only_present
 from penstock.plan.core_rows import CoreRows
+from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_lists import settle_lists
 from penstock.plan.finish_orders import NotFinishableError, settle_orders
 from penstock.plan.finish_plan import SIDE, FinishPlan
@@ -25,9 +26,12 @@ from penstock.plan.prune import prune
 from penstock.plan.relation import HIDDEN_PREFIX, Mode, State
 from penstock.plan.spark_blocks import outputs, scans
 from penstock.plan.spark_text import spark_sql
+from penstock.plan.store_asked import AskedOfSpark
 from penstock.plan.store_terms import DiffersError, kept
 from penstock.plan.trees import (
+    aggregate_text,
     aliased,
+    as_written,
     identifier,
     nondeterministic_call,
     nondeterministic_name,
@@ -45,6 +49,11 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.nodes import Node
     from penstock.types import SqlType
+
+_ASKING: Final = (
+    "the view store asks Spark for what only Spark knows, each time for at most 2,048 rows of what a batch touches: "
+    "every such expression adds milliseconds to a batch; computed from the columns of one stream it would not"
+)
 
 __all__ = ["Finished", "NotFinishableError", "finished", "only_adds", "with_finish"]
 
@@ -64,6 +73,11 @@ class Finished:
     @property
     def how(self) -> str:
         """In words, who does what, for EXPLAIN."""
+        asked = ", ".join(dict.fromkeys(each.words for each in self.plan.asked))
+        return f"{self._how}; asked of Spark: {asked}" if asked else self._how
+
+    @property
+    def _how(self) -> str:
         view = self.plan.view
         if self.core is None:
             what = view_words(self.plan)
@@ -134,16 +148,18 @@ def finished(plan: LogicalPlan) -> Finished:
     settle_lists(tree)
     try:
         one_version_a_moment(tree)
+        asked = AskedOfSpark()
         rows = CoreRows(tree, known)
-        read = of_views(rows, known)
+        read = of_views(rows, known, asked)
         settle_orders(tree, rows.types)
         names = outputs(tree)
-        stages = Stages(tree, rows).made
+        stages = Stages(tree, rows, asked).made
         types = _types(stages[-1].columns[: len(names)], plan)
     except DiffersError as error:
         raise NotFinishableError(_unknown(error.node)) from error
     static = frozenset(relation for core in plan.cores for relation in core.static)
-    made = FinishPlan(_named(read, plan), tuple(stages))
+    texts = [*(each.read for each in read if each.read is not None), *(stage.text for stage in stages)]
+    made = FinishPlan(_named(read, plan), tuple(stages), asked.within(texts, plan.functions))
     return Finished(_core(rows, made, plan.cores), made, types, static)
 
 
@@ -151,7 +167,9 @@ def _unknown(node: exp.Expr | None) -> str:
     """In words, what the store does not know."""
     if node is None or isinstance(node, exp.Column | exp.Query):
         return "it computes something that only Spark knows"
-    text = spark_sql(node, pretty=False).replace("`", "").replace(f"{NAMELESS}.", "")
+    text = spark_sql(as_written(node), pretty=False).replace("`", "").replace(f"{NAMELESS}.", "")
+    if spark_type(node) is None and aggregate_text(node) is None:
+        return f"the type of {text} is not known before it runs (CAST it to the type that it has)"
     return f"only Spark knows {text}"
 
 
@@ -181,6 +199,8 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     if not made.plan.keys:
         over = " over the answers of its subqueries" if answers else ""
         more.append(f"the query has no key: every batch answers all of it anew{over}, which takes longer as rows come")
+    if made.plan.asked:
+        more.append(_ASKING)
     return replace(plan, root=root, warnings=(*plan.warnings, *more))
 
 

@@ -25,7 +25,7 @@ AGGREGATES: Final = frozenset({"count", "count_if", "sum", "avg", "mean", "min",
                                *_BITS, *_PAIRS, *_SPREADS, *_CHOICES, *_LISTS})  # fmt: skip
 # Aggregates of values in an order.
 IN_ORDER: Final = frozenset({SORTED_LIST, SORTED_TEXT, AT_PLACE, "mode", "approx_percentile", "percentile_approx"})
-_GROUPINGS: Final = {"grouping": SqlType("TINYINT"), "grouping_id": BIGINT}
+GROUPINGS: Final = {"grouping": SqlType("TINYINT"), "grouping_id": BIGINT}
 _ORDERED: Final = frozenset({"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL",
                              "DATE", "TIMESTAMP"})  # fmt: skip
 
@@ -40,7 +40,7 @@ def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
     if isinstance(node, exp.Filter):
         call = node.this
         condition = f" FILTER (WHERE {write.condition(node.expression.this)})"
-    if isinstance(call, exp.Anonymous) and not condition and call.name.lower() in _GROUPINGS:
+    if isinstance(call, exp.Anonymous) and not condition and call.name.lower() in GROUPINGS:
         return _grouping(write, call)
     if isinstance(call, exp.Anonymous) and call.name == "to_json" and not condition and _is_list(call.expressions[0]):
         return _json(write.term(call.expressions[0]))
@@ -57,7 +57,7 @@ def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
 
 def _grouping(write: StoreExpressions, call: exp.Anonymous) -> Term:
     """Which keys a row of grouping sets is not grouped by: of one key, or of several as the bits of a number."""
-    kind = _GROUPINGS[call.name.lower()]
+    kind = GROUPINGS[call.name.lower()]
     if not call.expressions or (kind != BIGINT and len(call.expressions) > 1):
         raise DiffersError
     keys = ", ".join(write.term(key).sql for key in call.expressions)

@@ -1,13 +1,14 @@
 """Expressions for the view store: DuckDB text for what means the same there as in Spark, and nothing for the rest.
 
 Every rule here was held against both engines over NULLs, NaN, negative and extreme values (tests/spark). A node or
-function that is not listed raises DiffersError, and the query runs on Spark instead: slower, with the same answer.
+function that is not listed raises DiffersError: the query runs on Spark instead, or Spark is asked for the expression
+(store_asked); slower, with the same answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
@@ -29,6 +30,9 @@ from penstock.plan.store_terms import (
 )
 from penstock.plan.trees import type_of
 from penstock.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, SqlType
+
+if TYPE_CHECKING:
+    from penstock.plan.store_asked import AskedOfSpark
 
 Columns = Callable[[exp.Column], Term]
 
@@ -66,7 +70,8 @@ def interval_us(interval: exp.Expr) -> int:
 
 
 class StoreExpressions:
-    """Writes expressions; `columns` says what a column is, `aggregate` and `subquery` what only a query can hold."""
+    """Writes expressions; `columns` says what a column is, `special` writes what only a query can hold, and `asked`
+    what only Spark knows."""
 
     def __init__(
         self,
@@ -74,16 +79,22 @@ class StoreExpressions:
         special: Callable[[exp.Expr], Term | None] | None = None,
         *,
         clock: bool = False,
+        asked: AskedOfSpark | None = None,
     ) -> None:
         self.columns = columns
         self.special = special
         self.clock = clock
+        self.asked = asked
+        self.whole: list[exp.Expr] = []  # keys of a GROUP BY: above it there are no columns that they are made of
 
     def term(self, node: exp.Expr) -> Term:
         """The term of an expression, or DiffersError."""
         try:
             return self._term(node)
         except DiffersError as error:
+            found = self.asked.term(self, node) if self.asked is not None else None
+            if found is not None:
+                return found
             error.node = error.node or node
             raise
 

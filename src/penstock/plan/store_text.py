@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.spark_blocks import group_keys
 from penstock.plan.store_aggregates import aggregate_term
 from penstock.plan.store_expressions import StoreExpressions, only_has
 from penstock.plan.store_over import over_term
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.plan.logical import LogicalPlan
+    from penstock.plan.store_asked import AskedOfSpark
     from penstock.types import SqlType
 
 _JOINS: Final = {
@@ -103,13 +105,13 @@ def _with_types(text: str, columns: list[tuple[str, SqlType | None]], plan: Logi
 
 
 def kept_query(
-    tree: exp.Expr, types: Mapping[str, Mapping[str, SqlType | None]]
+    tree: exp.Expr, types: Mapping[str, Mapping[str, SqlType | None]], asked: AskedOfSpark
 ) -> tuple[str, list[tuple[str, SqlType | None]]]:
     """DuckDB's text of a query over kept rows, and its columns; DiffersError where it might mean something else.
 
-    It is the same whenever it is asked: the clock is not in it.
+    It is the same whenever it is asked: the clock is not in it. `asked` takes the expressions that only Spark knows.
     """
-    return _Queries({name: dict(columns) for name, columns in types.items()}, clock=False).query(tree, {})
+    return _Queries({name: dict(columns) for name, columns in types.items()}, clock=False, asked=asked).query(tree, {})
 
 
 def writable(tree: exp.Expr, scope: Mapping[str, Mapping[str, SqlType | None]]) -> bool:
@@ -124,9 +126,10 @@ def writable(tree: exp.Expr, scope: Mapping[str, Mapping[str, SqlType | None]]) 
 class _Queries:
     """Writes queries; `relations` are the named relations with the types of their columns."""
 
-    def __init__(self, relations: dict[str, Columns], *, clock: bool = True) -> None:
+    def __init__(self, relations: dict[str, Columns], *, clock: bool = True, asked: AskedOfSpark | None = None) -> None:
         self.relations = relations
         self.clock = clock
+        self.asked = asked
 
     def query(self, query: exp.Expr, outer: dict[str, Columns]) -> tuple[str, list[tuple[str, SqlType | None]]]:
         """The text of a query and its columns; `outer` are the relations of the queries around it."""
@@ -144,6 +147,7 @@ class _Queries:
         for join in query.args.get("joins") or []:
             source += self._join(join, scope, outer)
         write = self.expressions(scope)
+        write.whole = group_keys(query)
         items: list[str] = []
         columns: list[tuple[str, SqlType | None]] = []
         for item in query.expressions:
@@ -184,7 +188,7 @@ class _Queries:
                 return found
             return self._subquery(node, write, scope)
 
-        write = StoreExpressions(column, special, clock=self.clock)
+        write = StoreExpressions(column, special, clock=self.clock, asked=self.asked)
         return write
 
     def _subquery(self, node: exp.Expr, write: StoreExpressions, scope: dict[str, Columns]) -> Term | None:

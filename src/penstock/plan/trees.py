@@ -18,6 +18,7 @@ _TYPE = "penstock_type"
 _AGGREGATE = "penstock_aggregate"
 _NONDETERMINISTIC = "penstock_nondeterministic"
 _IN_PARTS = "penstock_in_parts"
+_STANDS_FOR = "penstock_stands_for"
 
 
 def typed(node: exp.Expr, sql_type: SqlType | None) -> exp.Expr:
@@ -72,6 +73,18 @@ def mark_nondeterministic(node: exp.Expr, name: str) -> exp.Expr:
     """The node, marked as a call whose value differs from time to time."""
     node.meta[_NONDETERMINISTIC] = name
     return node
+
+
+def stand_in(node: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """The node, which reads a value that is computed elsewhere, marked with how the user wrote that."""
+    node.meta[_STANDS_FOR] = as_written(value)
+    return node
+
+
+def as_written(tree: exp.Expr) -> exp.Expr:
+    """A copy of the tree with what the user wrote in the place of columns that only read it."""
+    made: exp.Expr = tree.transform(lambda node: node.meta[_STANDS_FOR].copy() if _STANDS_FOR in node.meta else node)
+    return made
 
 
 def own_nodes(tree: exp.Expr) -> Iterator[exp.Expr]:

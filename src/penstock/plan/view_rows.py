@@ -28,16 +28,17 @@ if TYPE_CHECKING:
     from penstock.plan.finish_plan import FinishPlan, KeptRows
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.nodes import Node
+    from penstock.plan.store_asked import AskedOfSpark
     from penstock.types import SqlType
 
 
-def of_views(rows: CoreRows, known: Mapping[str, Scan | Core]) -> tuple[KeptRows, ...]:
+def of_views(rows: CoreRows, known: Mapping[str, Scan | Core], asked: AskedOfSpark) -> tuple[KeptRows, ...]:
     """The rows that a finish reads; those of materialized views with the text that gives them.
 
-    Raises DiffersError where only Spark could compute something of them.
+    Raises DiffersError where something in it cannot be computed.
     """
     return tuple(
-        _of_view(rows, place, found, scan) if _is_view(scan := known[found.relation]) else found
+        _of_view(rows, place, found, scan, asked) if _is_view(scan := known[found.relation]) else found
         for place, found in enumerate(rows.kept)
     )
 
@@ -46,13 +47,13 @@ def _is_view(scan: Scan | Core) -> TypeGuard[Scan]:
     return isinstance(scan, Scan) and scan.kind == "materialized view"
 
 
-def _of_view(rows: CoreRows, place: int, found: KeptRows, scan: Scan) -> KeptRows:
+def _of_view(rows: CoreRows, place: int, found: KeptRows, scan: Scan, asked: AskedOfSpark) -> KeptRows:
     source = exp.Table(this=identifier(scan.relation), alias=exp.TableAlias(this=identifier(scan.relation)))
     where = rows.condition(place)
     items: list[exp.Expr] = [aliased(rows.value(entry.name), entry.name) for entry in found.columns]
     block = select(items, source, **({"where": exp.Where(this=where)} if where is not None else {}))
     types: dict[str, SqlType | None] = {field.name: kept(field.type) or UNKNOWN for field in scan.fields}
-    text, columns = kept_query(block, {scan.relation: types})
+    text, columns = kept_query(block, {scan.relation: types}, asked)
     typed = zip(found.columns, columns, strict=True)
     return replace(found, columns=tuple(replace(entry, type=kind or UNKNOWN) for entry, (_, kind) in typed), read=text)
 
@@ -66,7 +67,8 @@ def view_words(plan: FinishPlan) -> str:
     """For EXPLAIN: who answers a query over materialized views alone, and when."""
     names = parents_of(plan)
     whose = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-    return f"no Spark: in the transaction of each batch that changes {whose}, the view store answers the query"
+    who = "" if plan.asked else "no Spark: "
+    return f"{who}in the transaction of each batch that changes {whose}, the view store answers the query"
 
 
 def sink_words(views: tuple[str, ...], how: str, *, added: bool) -> str:

@@ -26,6 +26,7 @@ from penstock.connectors.registry import source_of
 from penstock.connectors.secret_values import forget_secrets, use_secrets
 from penstock.connectors.source import OutsideSource, ScanRequest
 from penstock.errors import NotYetError, PenstockError, ResolutionError, RuntimeFailure
+from penstock.runtime.asked import spark_to_ask
 from penstock.runtime.catalog_writes import prepare, write_catalog
 from penstock.runtime.dimension_refresh import Refresher
 from penstock.runtime.dimensions import Dimensions
@@ -79,6 +80,7 @@ class Engine:
         self.turn = RLock()  # one statement that changes something at a time
         self.jobs: dict[str, Job] = {}
         self.functions = Functions(lambda: self.session.catalog, self.home.roots)
+        self.to_ask = spark_to_ask(self.home, self.functions)
         self._watched: list[Job] = []  # jobs of queries that nobody keeps
         self.catalog_tables: dict[str, Callable[[Session], pa.Table]] = {}  # system tables that tell of the catalog
         self.closed = False
@@ -92,6 +94,7 @@ class Engine:
             self.notices: list[str] = list(self.home.catalog.concerns)
             use_secrets(self.home.path, lambda name: secret_of(self, name), self.home.roots)
             self.home.views.on_failed = self._view_failed
+            self.home.views.ask_with(self.to_ask)
             self.dimensions.open()
             self._open_relations()
             self._open_jobs()

@@ -55,6 +55,7 @@ class EphemeralQuery:
         self._updating = plan.kind != "append"
         self._directory = engine.home.ephemeral / self.name
         self._store = ViewStore.open(None)
+        self._store.ask_with(engine.to_ask)
         spec = JobSpec(
             name=self.name,
             kind="ephemeral",

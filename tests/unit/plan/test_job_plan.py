@@ -318,7 +318,7 @@ def test_spread(sql: str, seconds: float) -> None:
         ("SELECT k FROM ended ORDER BY k", "ORDER BY"),
         ("SELECT DISTINCT k, ts FROM ended", "SELECT DISTINCT"),
         ("SELECT k, ROW_NUMBER() OVER (ORDER BY v) AS r FROM ended", "OVER"),
-        (("SELECT symbol, SQRT(COUNT(*)) AS n FROM trades GROUP BY symbol HAVING symbol IN (SELECT id FROM names)"),
+        (("SELECT symbol, KURTOSIS(price) AS n FROM trades GROUP BY symbol HAVING symbol IN (SELECT id FROM names)"),
          "subquery in the SELECT list or HAVING"),
         ("SELECT k FROM ended UNION SELECT id FROM names", "UNION"),
         ("SELECT COUNT(DISTINCT v) AS n FROM ended", "distinct aggregates"),

@@ -26,6 +26,7 @@ FILE: Final = "views.duckdb"
 _FULL: Final = re.compile(r"no space left|disk quota|disk full|max_temp_directory_size|file too large", re.IGNORECASE)
 _LOCKED: Final = re.compile(r"could not set lock|conflicting lock|being used by another", re.IGNORECASE)
 _FUNCTION: Final = re.compile(r"\[FUNCTION_FAILED\] (.*)")
+_CALLED: Final = "while executing the UDF"
 _CLOSED: Final = re.compile(r"connection (?:already |has been )?(?:closed|never)|closed database", re.IGNORECASE)
 
 
@@ -37,6 +38,7 @@ class ViewDatabase:
         self._idle: list[duckdb.DuckDBPyConnection] = []
         self._guard = Lock()
         self.closed = False
+        self.raised: list[PenstockError] = []  # in functions that DuckDB has called, of which it tells a text only
         self.path = path
         self.writer = root.cursor()
         self._protect()
@@ -160,6 +162,10 @@ class ViewDatabase:
         import duckdb
 
         text = first_line(error)
+        if self.raised and _CALLED in str(error):
+            raised = self.raised[0]
+            self.raised.clear()
+            return raised
         if (failed := _FUNCTION.search(str(error))) is not None:
             return RuntimeFailure("FUNCTION_FAILED", failed[1], hint="mend the function, then resume the job")
         if _FULL.search(str(error)):

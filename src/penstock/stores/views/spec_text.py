@@ -10,7 +10,7 @@ from penstock.stores.views.model import ViewSpec
 from penstock.types import Field, SqlType
 
 if TYPE_CHECKING:
-    from penstock.plan.finish_plan import FinishPlan, RowChanges
+    from penstock.plan.finish_plan import Asked, FinishPlan, RowChanges
     from penstock.plan.merge_plan import MergePlan
     from penstock.plan.pane_plan import PanePlan
     from penstock.plan.windows_plan import WindowsPlan
@@ -72,7 +72,8 @@ def _windows_in(document: dict[str, Any]) -> WindowsPlan:
 
 
 def _finish_out(plan: FinishPlan) -> dict[str, Any]:
-    return {
+    more: dict[str, Any] = {"asked": [_asked_out(each) for each in plan.asked]} if plan.asked else {}
+    return more | {
         "rows": [
             [
                 rows.relation,
@@ -95,6 +96,18 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
             for stage in plan.stages
         ],
     }
+
+
+def _asked_out(asked: Asked) -> dict[str, Any]:
+    types = {"arguments": [_type_out(kind) for kind in asked.arguments], "type": _type_out(asked.type)}
+    return {**asdict(asked), **types, "functions": list(asked.functions)}
+
+
+def _asked_in(document: dict[str, Any]) -> Asked:
+    from penstock.plan.finish_plan import Asked
+
+    types = {"arguments": tuple(map(_type_in, document["arguments"])), "type": _type_in(document["type"])}
+    return Asked(**{**document, **types, "functions": tuple(document["functions"])})
 
 
 def _changes_in(document: dict[str, Any]) -> RowChanges:
@@ -130,7 +143,7 @@ def _finish_in(document: dict[str, Any]) -> FinishPlan:
         )
         for stage in document["stages"]
     )
-    return FinishPlan(rows, stages)
+    return FinishPlan(rows, stages, tuple(map(_asked_in, document.get("asked", ()))))
 
 
 def _type_out(kind: SqlType) -> list[Any]:

@@ -20,6 +20,7 @@ from penstock.clock import now_us
 from penstock.errors import CatalogError, InternalError, PenstockError, RuntimeFailure
 from penstock.stores.views import records
 from penstock.stores.views.append_view import AppendView
+from penstock.stores.views.asked_functions import AskedFunctions
 from penstock.stores.views.chain import Chain, Refreshed, RefreshFailedError
 from penstock.stores.views.change_log import BatchChanges, batch_changes, extent, trim, trim_batches
 from penstock.stores.views.database import ViewDatabase, one_row
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+    from penstock.stores.views.asked_functions import Spark
     from penstock.types import SqlType
 
 # Measured: with a checkpoint every 50 commits the slowest commit took an eighth of what DuckDB's own cost.
@@ -81,6 +83,7 @@ class ViewStore(Deliveries, JobRecords):
         self._ledger = Ledger()
         self._chain = Chain(database, self._ledger, self._last_seq)
         self.on_failed: Callable[[str, PenstockError], None] = _nobody  # told of views that stand still from now on
+        self._asked = AskedFunctions(database.raised)
         self._commits = 0
         self._maintained = time.monotonic()
         self._trimmed = self._maintained
@@ -113,6 +116,7 @@ class ViewStore(Deliveries, JobRecords):
                 return
             try:
                 self._database.checkpoint()
+                self._asked.remove(self._database.writer)
             finally:
                 self._database.close()
         with self._changed:
@@ -130,6 +134,7 @@ class ViewStore(Deliveries, JobRecords):
         """Make a view. The same definition again changes nothing but how long things are kept; another one is
         OBJECT_EXISTS."""
         with self._lock:
+            self._make_known(spec)
             existing = self._views.get(spec.name)
             if existing is not None:
                 if _fixed(existing.spec) != _fixed(spec):
@@ -162,6 +167,16 @@ class ViewStore(Deliveries, JobRecords):
     def _use(self, views: dict[str, ViewTable]) -> None:
         # Readers take the whole mapping at once, without the lock.
         self._views = self._chain.views = views
+
+    def _make_known(self, spec: ViewSpec) -> None:
+        """The texts of a view call what Spark is asked for as functions, which no file keeps."""
+        if spec.finish is not None:
+            with self._database.errors():
+                self._asked.add(self._database.writer, spec.finish.asked)
+
+    def ask_with(self, spark: Spark) -> None:
+        """Say who computes what only Spark knows."""
+        self._asked.answer_with(spark)
 
     def add_aggregate(self, name: str, parts: AggregateParts, returns: SqlType) -> None:
         """Make an aggregate of the user's known to the views that merge it; a newer one takes its place."""
@@ -445,6 +460,7 @@ class ViewStore(Deliveries, JobRecords):
     def _load(self, reader: duckdb.DuckDBPyConnection) -> None:
         for number, text in reader.execute("SELECT id, spec FROM store.views ORDER BY id").fetchall():
             table = _table(number, spec_from_text(text), self._views)
+            self._make_known(table.spec)
             self._use({**self._views, table.spec.name: table})
             self._last_seq[table.spec.name] = extent(reader, table).last_seq
         self._ledger.load(reader)
