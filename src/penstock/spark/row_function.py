@@ -35,6 +35,9 @@ class RowFunction:
     @classmethod
     def of(cls, spark: SparkSession, text: str, columns: str) -> Self | None:
         """The function of Spark SQL over columns, which are told in Spark's DDL; None where there is none."""
+        import pyarrow as pa
+        from py4j.protocol import Py4JError
+
         # Rows of an RDD, about which the optimizer knows nothing: those of a local relation it would compute with.
         base = spark.createDataFrame(spark.sparkContext.emptyRDD(), columns)
         frame = base.selectExpr(f"{text} AS value")
@@ -42,8 +45,13 @@ class RowFunction:
         if plan.getClass().getSimpleName() != "Project" or plan.child().getClass().getSimpleName() != "LogicalRDD":
             return None  # a function in Python is a step of its own
         inputs = base._jdf.queryExecution().analyzed().output()  # noqa: SLF001
-        projection = _classes(spark).catalyst.expressions.UnsafeProjection.create(plan.projectList(), inputs)
-        return cls(spark, projection, base._jdf.schema(), frame._jdf.schema())  # noqa: SLF001
+        try:
+            projection = _classes(spark).catalyst.expressions.UnsafeProjection.create(plan.projectList(), inputs)
+            made = cls(spark, projection, base._jdf.schema(), frame._jdf.schema())  # noqa: SLF001
+            made(pa.table({}))  # makes every call once
+        except (Py4JError, TypeError):
+            return None
+        return made
 
     def __call__(self, rows: pa.Table) -> pa.ChunkedArray:
         """The value for each row."""
@@ -71,7 +79,7 @@ class RowFunction:
                 raise
             finally:
                 written.close()
-        return pa.concat_tables(pieces).column(0)
+        return pa.concat_tables(pieces).column(0) if pieces else pa.chunked_array([], pa.null())
 
 
 def _classes(spark: SparkSession) -> Any:
