@@ -190,6 +190,7 @@ CHANGING: Final[dict[str, str | tuple[str, str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_answers_that_change(db: penstock.Database) -> None:
     rnd = random.Random(21)  # noqa: S311
     with duckdb.connect() as oracle:

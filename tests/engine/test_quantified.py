@@ -137,6 +137,7 @@ CLOSING: Final = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_answers_that_change(db: penstock.Database) -> None:
     rnd = random.Random(11)  # noqa: S311
     with duckdb.connect() as oracle:
