@@ -11,6 +11,7 @@ import logging
 import os
 import random
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -178,10 +179,14 @@ def test_a_bad_network(opened: Callable[..., penstock.Database], tmp_path: Path,
                     wait_for_states(db, JOBS, {"running"})
             sent = load.stop()
         check_all(db, cluster, sent, exact, plain)
-        # Nothing is left of the connections and threads that the troubles made; the load itself had two or three.
+        # Nothing is left of the connections and threads that the troubles made; the load itself had two or three. But a
+        # client that never came back (librdkafka's issue 5456) keeps its own: nobody can end it.
         end = time.monotonic() + 300
-        while len(proxy.open) > connections + 2 or running_threads() > threads + 4:
-            assert time.monotonic() < end, (len(proxy.open), connections, running_threads(), threads)
+        while True:
+            hung = sum(thread.name == "penstock-kafka-transaction" for thread in threading.enumerate())
+            if len(proxy.open) <= connections + 2 + 3 * hung and running_threads() <= threads + 4 + 8 * hung:
+                break
+            assert time.monotonic() < end, (len(proxy.open), connections, running_threads(), threads, hung)
             time.sleep(0.5)
         db.close()
     finally:

@@ -143,7 +143,7 @@ class Transactions:
 def _within(seconds: float, ask: Callable[..., object], *arguments: object) -> None:
     """Ask the client something that may never come back: it does not keep the time limit that it is given where the
     coordinator of a group has gone (librdkafka's issue 5456). TimeoutError then, and the client is of no use any more:
-    the next one with the same id shuts it out.
+    the next one with the same id shuts it out. Its threads, some six, stay until the process ends: nobody can end them.
     """
     failed: list[BaseException] = []
 
