@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,8 @@ from typing import Any
 import pytest
 
 import penstock
-from penstock.connectors.kafka_access import KafkaAccess
-from penstock.connectors.kafka_cluster import KafkaCluster
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import ScanRequest
-from penstock.errors import RuntimeFailure
-from penstock.runtime.kafka_broker import free_port
 from tests.kafka.conftest import Cluster
 from tests.unit.connectors.declared import source as declared
 
@@ -82,31 +77,3 @@ def test_a_consumer_gets_batches_of_the_size_that_was_asked_for(cluster: Cluster
         return found
 
     assert asyncio.run(sizes()) == [10_000, 10_000, 5_000]
-
-
-def test_a_record_to_guess_from(cluster: Cluster) -> None:
-    """The newest records are looked at without Spark; marks of transactions are none, and nobody waits for long."""
-    from confluent_kafka import Producer
-
-    found = KafkaCluster(KafkaAccess(cluster.address, {}))
-    topic = cluster.topic(2)
-    partitions = found.partitions([topic])
-
-    def newest(*, committed: bool = True) -> bytes | None:
-        return found.newest(partitions, committed=committed, seconds=30)
-
-    assert newest() is None
-    writer: Any = Producer(cluster.client(**{"transactional.id": topic}))
-    writer.init_transactions(60)
-    writer.begin_transaction()
-    writer.produce(topic, b'{"ts": 1}', partition=1)
-    writer.flush(60)
-    assert newest() is None
-    assert newest(committed=False) == b'{"ts": 1}'
-    writer.commit_transaction(60)
-    end = time.monotonic() + 60
-    while newest() != b'{"ts": 1}':  # the mark that ends the transaction is written behind the answer
-        assert time.monotonic() < end
-    nobody = KafkaCluster(KafkaAccess(f"127.0.0.1:{free_port()}", {}))
-    with pytest.raises(RuntimeFailure, match="no broker"):
-        nobody.newest(partitions, committed=True, seconds=1)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.formats import decode, encode_rows
+from penstock.formats import decode, encode_rows, json_records
 from tests.unit.catalog.defining import source_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ def read(
     ddl: str,
     records: Sequence[str | bytes | None],
     *columns: str,
-    sample: bytes | None = None,
 ) -> list[dict[str, Any]]:
     """What becomes of records, in their order."""
     definition = source_of(ddl)
@@ -45,7 +44,7 @@ def read(
     schema = "__offset BIGINT, __value BINARY, __key BINARY, __partition INT, __timestamp TIMESTAMP"
     frame = spark.createDataFrame(rows, schema)
     wanted = columns or tuple(column.name for column in definition.columns if column.physical)
-    decoded = decode(frame, definition, wanted, sample=sample)
+    decoded = decode(frame, definition, wanted)
     assert decoded.columns == [*frame.columns, *wanted, ERROR]
     found = decoded.orderBy("__offset").toArrow().to_pylist()
     return [{name: row[name] for name in (*wanted, ERROR)} for row in found]
@@ -255,22 +254,26 @@ def test_json_records_as_a_whole(spark: SparkSession) -> None:
     assert [(row["s"], row["i"]) for row in nulls] == [(None, None)] * (len(WHOLE) - 2) + [(None, 1), (None, None)]
 
 
-def test_a_guess_how_times_are_written_changes_nothing(spark: SparkSession) -> None:
-    """B6, DEC3: records are read alike, whether times were thought to be numbers or not."""
+def test_records_are_read_alike_by_our_reader_and_by_spark(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B6, DEC3: whoever reads them, and however times are written."""
     times = ["1700000000123", "-5", "0", '"2024-05-06T07:08:09Z"', '"17"', "1.5", "9223372036854775807", "1e3", "null"]
     records = [f'{{"i": {place}, "s": "a", "ts": {time}}}' for place, time in enumerate(times)]
     records += ['{"i": 1, "ts": 2} x', '{"i": 1x, "ts": 2', '{"i": "1", "ts": 2}', '{"ts": 12', "{}", "{ }\n", "", "[]"]
     records += [f'{{"{name}": {text}, "ts": 7}}' for name, text, _ in (*GOOD, *BAD)]
     for columns in (("i", "ts"), ("i", "s", "ts", "o"), tuple(TYPES)):
-        sure = read(spark, JSON, records, *columns)
-        guessed = read(spark, JSON, records, *columns, sample=b'{"ts": 1}')
+        ours = read(spark, JSON, records, *columns)
+        with monkeypatch.context() as patch:
+            patch.setattr(json_records, "with_quick", lambda frame, *_: frame)
+            sparks = read(spark, JSON, records, *columns)
         wrong = [
             (record, one, other)
-            for record, one, other in zip(records, sure, guessed, strict=True)
+            for record, one, other in zip(records, sparks, ours, strict=True)
             if not all(equal(other[name], value) for name, value in one.items())
         ]
         assert wrong == []
-    assert [row["ts"] for row in guessed[:3]] == [
+    assert [row["ts"] for row in ours[:3]] == [
         at(2023, 11, 14, 22, 13, 20, 123000),
         at(1969, 12, 31, 23, 59, 59, 995000),
         at(1970, 1, 1),

@@ -1,4 +1,4 @@
-"""JSON records that DuckDB reads: whatever it is sure of, Spark reads in the same way."""
+"""JSON records that our own class in the JVM reads: whatever it is sure of, `from_json` reads in the same way."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from penstock.formats import decode, quick_json_columns
-from penstock.quick_json import FEWEST, QUICK, SURE, QuickJson
+from penstock.formats import decode, json_records
+from penstock.formats.quick_records import QUICK, can_read, with_quick
+from penstock.types import STRING
 from tests.unit.catalog.defining import source_of
 
 if TYPE_CHECKING:
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 DDL = """
-    CREATE STREAM r (l BIGINT, i INT, h SMALLINT, b BOOLEAN, d DOUBLE, s STRING, t TIMESTAMP)
+    CREATE STREAM r (
+      l BIGINT, i INT, h SMALLINT, y TINYINT, b BOOLEAN, d DOUBLE, s STRING, t TIMESTAMP, e DATE, c DECIMAL(6, 2),
+      w DECIMAL(24, 3), o STRUCT<l BIGINT, s STRING, t TIMESTAMP>, a ARRAY<INT>, m MAP<STRING, DOUBLE>
+    )
     WITH (connector = 'topic', format = 'json')
 """
-NAMES = ("l", "i", "h", "b", "d", "s", "t")
+NAMES = ("l", "i", "h", "y", "b", "d", "s", "t", "e", "c", "w", "o", "a", "m")
 COUNT = 20_000
 
 NUMBERS = (
@@ -62,6 +66,7 @@ TIMES = (
     *('"2020-02-29T23:59:59.999999Z"', '"2020-02-29T23:59:59.1234567Z"', '"2020-02-29T24:00:00Z"', '"2021-01-01"'),
     *('"2021-01-01T00:00:60Z"', '"2021-13-01T00:00:00Z"', '"2021-01-01T02:00:00+02:00"', '"1969-12-31T23:59:59Z"'),
     *('"1970-01-01T00:00:00.5"', '"9999-12-31T23:59:59.999999Z"', '"0001-01-01T00:00:00Z"', '"2021-1-1T0:0:0Z"'),
+    *('"2021-01-01x"', '"2021-02-29"', '"2021-06-31"', '"1900-01-01"', '"0000-01-01"', '"2021-01-01 "', '"2000-02-29"'),
     *('"2021-01-01T00:00:00ZZ"', '"2021-01-01T00:00:00.Z"', '" 2021-01-01T00:00:00Z"', '"2021-01-01T00:00:00 Z"'),
 )
 NESTED = (
@@ -77,6 +82,18 @@ NESTED = (
     '{"s":"l"}',
     "[-0]",
     "[,]",
+    '{"s":"a","t":1700000000000}',
+    '{"l":null,"t":"2021-01-01T00:00:00Z","x":[{"y":"]"}]}',
+    '{"l":"1"}',
+    '{"t":"noon"}',
+    "[1,null,3]",
+    "[2147483648]",
+    "[1.5]",
+    '{"a":1.5,"b":null}',
+    '{"a":1,"a":2}',
+    '{"a":"x"}',
+    r'{"\u0061":1}',
+    r'{"\ud800":1}',
 )
 FITTING = {
     "l": ("0", "-7", "12", "9223372036854775807", "null"),
@@ -84,7 +101,14 @@ FITTING = {
     "h": ("0", "-7", "32767", "null"),
     "b": ("true", "false", "null"),
     "d": ("0", "-7.25", "1e3", "12.50", "null"),
-    "s": ('""', '"a"', '"grüße 😀"', '"1"', '"a: b, c"', "null"),
+    "y": ("0", "-128", "127", "null"),
+    "s": ('""', '"a"', '"grüße 😀"', '"1"', '"a: b, c"', r'"say \"hi\"\n\tä\u00e9\u20ac\/"', "null"),
+    "e": ('"2021-01-01"', '"1970-01-01"', '"9999-12-31"', "null"),
+    "c": ("0", "-7", "12.5", "1234.56", "0.05", "null"),
+    "w": ("0", "-7", "123456789012345", "0.125", "null"),
+    "o": ("{}", '{"l":1,"s":"x","t":1700000000000}', '{"t":"2021-01-01T00:00:00Z","more":[1]}', "null"),
+    "a": ("[]", "[1]", "[1, null,-3]", "null"),
+    "m": ("{}", '{"x":1}', '{"x":1.5, "y":null}', "null"),
     "t": ("0", "1700000000000", '"2021-01-01T00:00:00Z"', '"2021-01-01 01:02:03.25"', "null"),
 }
 TROUBLE = (*NUMBERS, *WORDS, *TEXTS, *TIMES, *NESTED)
@@ -146,52 +170,64 @@ def _damaged(chance: random.Random) -> bytes:
     )
 
 
-def compared(spark: SparkSession, made: list[bytes]) -> tuple[int, list[tuple[Any, ...]]]:
-    """How many records DuckDB was sure of, and those among them that Spark reads in another way."""
+def compared(
+    spark: SparkSession, made: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, list[tuple[Any, ...]]]:
+    """How many records were surely read, and those among them that Spark reads in another way."""
+    from pyspark.sql import functions as f
+
     definition = source_of(DDL)
-    columns = quick_json_columns(definition, NAMES)
-    assert columns is not None
-    quick = QuickJson(columns)(pa.array(made, pa.binary()))
-    # With `__quick` behind them, what is sure is what DuckDB says; without it, everything is what Spark says.
     given = pa.table({"__offset": pa.array(range(len(made))), "__value": pa.array(made, pa.binary())})
     frame = spark.createDataFrame(given)
-    from_spark = _rows(decode(frame, definition, NAMES))
-    with_quick = spark.createDataFrame(given.append_column(QUICK, quick))
-    from_both = _rows(decode(with_quick, definition, NAMES))
+    types = {column.name: column.type or STRING for column in definition.columns}
+    sure = with_quick(frame, f.col("__value"), types, None).filter(f.col(QUICK).isNotNull()).count()
+    from_both = _rows(decode(frame, definition, NAMES))
+    with monkeypatch.context() as patch:
+        patch.setattr(json_records, "with_quick", lambda frame, *_: frame)
+        from_spark = _rows(decode(frame, definition, NAMES))
     differing = [
         (record, one, other)
         for record, one, other in zip(made, from_spark, from_both, strict=True)
         if repr(one) != repr(other)  # 0.0 is not -0.0, and NaN is itself
     ]
-    return quick.field(SURE).true_count, differing
+    return sure, differing
 
 
 def _rows(decoded: DataFrame) -> list[dict[str, Any]]:
-    found = decoded.orderBy("__offset").select(*NAMES, "__error").toArrow()
+    from pyspark.sql import functions as f
+
     # Times as numbers: Python's do not reach as far.
-    times = found.column("t").cast(pa.int64())
-    rows: list[dict[str, Any]] = found.set_column(NAMES.index("t"), "t", times).to_pylist()
+    inner = f.col("o").withField("t", f.unix_micros("o.t"))
+    found = decoded.orderBy("__offset").withColumns({"t": f.unix_micros("t"), "e": f.unix_date("e"), "o": inner})
+    rows: list[dict[str, Any]] = found.select(*NAMES, "__error").toArrow().to_pylist()
     return rows
 
 
-def test_what_duckdb_is_sure_of_spark_reads_in_the_same_way(spark: SparkSession) -> None:
+def test_what_is_surely_read_spark_reads_in_the_same_way(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     made = records(int(os.environ.get("PENSTOCK_JSON_SEED", "1")))
-    sure, differing = compared(spark, made)
+    sure, differing = compared(spark, made, monkeypatch)
     assert not differing, differing[:3]
     assert sure > COUNT / 4, "hardly any record was read"
 
 
-def test_plain_records_are_all_read(spark: SparkSession) -> None:
-    row = {
+def test_plain_records_are_all_read(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    row: dict[str, Any] = {
         "l": 1,
         "i": -2,
         "h": 3,
+        "y": 4,
         "b": True,
         "d": 1.25,
         "s": "grüße, information [info] {x}: nannte, null",
         "t": 1_700_000_000_000,
+        "e": "2024-02-29",
+        "c": 12.5,
+        "w": 7,
+        "o": {"l": 1, "s": 'a "quoted" word', "t": "2024-02-29T12:00:00"},
+        "a": [1, 2],
+        "m": {"x": 0.5},
     }
-    many = [
+    texts = [
         json.dumps(row),
         json.dumps(row, separators=(",", ":"), ensure_ascii=False),
         json.dumps(row, indent=2, ensure_ascii=False),
@@ -199,19 +235,29 @@ def test_plain_records_are_all_read(spark: SparkSession) -> None:
         json.dumps({**row, "pad": "x" * 3_000, "l": None}, ensure_ascii=False),
         "{}",
     ]
-    made = [text.encode() for text in many[1:] * FEWEST]
-    sure, differing = compared(spark, made)
-    assert differing == []
-    assert sure == len(made)
-    # Escapes are Spark's to read, and so are few records.
-    assert compared(spark, [many[0].encode()] * FEWEST)[0] == 0
-    assert compared(spark, made[: FEWEST - 1])[0] == 0
+    assert compared(spark, [text.encode() for text in texts], monkeypatch) == (len(texts), [])
+    halves = json.dumps({"s": "\N{GRINNING FACE}"})
+    assert compared(spark, [halves.encode(), b"", b"7"], monkeypatch) == (0, []), "left to Spark"
 
 
-def test_columns_that_are_left_to_spark() -> None:
-    assert quick_json_columns(source_of(DDL), NAMES) is not None
-    assert quick_json_columns(source_of(DDL.replace("'json'", "'csv'")), NAMES) is None
-    assert quick_json_columns(source_of(DDL.replace("d DOUBLE", "d DECIMAL(9, 2)")), NAMES) is None
-    assert quick_json_columns(source_of(DDL.replace("d DOUBLE", "d DECIMAL(9, 2)")), ("l", "t")) is not None
-    strict = DDL.replace("'json')", "'json', 'json.fail-on-missing-field' = true)")
-    assert quick_json_columns(source_of(strict), NAMES) is None
+def test_a_stream_reads_by_it(spark: SparkSession) -> None:
+    frame = spark.readStream.format("rate").load().selectExpr("BINARY(STRING(value)) AS __value")
+    plan = decode(frame, source_of(DDL), ("l", "t"))._jdf.queryExecution().toString()
+    assert "QuickJson" in plan
+
+
+@pytest.mark.parametrize(
+    ("column", "readable"),
+    [
+        ("d DECIMAL(38, 10)", True),
+        ("d ARRAY<STRUCT<a INT, b MAP<STRING, DATE>>>", True),
+        ("d FLOAT", False),
+        ("d BINARY", False),
+        ("d ARRAY<FLOAT>", False),
+        ("d MAP<INT, INT>", False),
+        ("d BIGINT UNSIGNED", False),
+    ],
+)
+def test_columns_that_can_be_read(column: str, readable: bool) -> None:
+    definition = source_of(f"CREATE STREAM r (l BIGINT, {column}) WITH (connector = 'topic', format = 'json')")
+    assert can_read({entry.name: entry.type or STRING for entry in definition.columns}) is readable

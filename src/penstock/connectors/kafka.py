@@ -57,8 +57,6 @@ _WAITS: Final = {
 _NO_LONG_POLL: Final = {"kafka.fetch.max.wait.ms": "5"}
 # How long what is known of the partitions of a topic holds good between batches.
 _FRESH_S: Final = 1.0
-# How long the start of a job waits for a record to guess from what the others look like.
-_SAMPLE_S: Final = 2.0
 
 
 class KafkaSource:
@@ -253,13 +251,6 @@ class KafkaSource:
         """The offset of a scan out of those of its two sources."""
         kafka, pulse = (*texts, None)[:2]  # in real-time mode there is no pulse
         return folded_offset(kafka, pulse, self._notes(request), partitions)
-
-    def sample(self, request: ScanRequest) -> bytes | None:
-        try:
-            found = self._partitions(request)
-            return self._cluster(request).newest(found, committed=_committed(request.definition), seconds=_SAMPLE_S)
-        except RuntimeFailure:
-            return None  # whoever reads the topic is told what is wrong with it
 
     def lost(self, request: ScanRequest, start: str | None, end: str) -> int:
         """How many offsets between two that were to be read are not there any more, where that is to be skipped."""

@@ -19,8 +19,6 @@ Partition = tuple[str, int]  # a topic, and the number of one of its partitions
 # How long a broker may take to answer before it counts as not there.
 ANSWER_S: Final = 10.0
 _LEADER_S: Final = 0.2  # until the leader of a partition is asked for again
-# How many of the newest offsets of a partition are looked at for a record: some are marks of transactions.
-_NEWEST: Final = 10
 
 
 class KafkaCluster:
@@ -66,31 +64,6 @@ class KafkaCluster:
         found = self._offsets(asked, timestamp_ms, committed=False)
         ends = self.ends(asked, committed=False)
         return {one: offset if offset >= 0 else ends[one] for one, offset in found.items()}
-
-    def newest(self, partitions: Iterable[Partition], *, committed: bool, seconds: float) -> bytes | None:
-        """The value of one of the newest records; None where there is none, or none comes in time."""
-        from confluent_kafka import Consumer, TopicPartition
-
-        ends = self.ends(partitions, committed=committed)
-        asked = [TopicPartition(*one, max(0, end - _NEWEST)) for one, end in ends.items() if end > 0]
-        own = {"group.id": "penstock-newest", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-        level = "read_committed" if committed else "read_uncommitted"
-        settings = {**own, "isolation.level": level, "enable.partition.eof": True}
-        consumer = Consumer({**self._access.librdkafka(), **settings})
-        try:
-            consumer.assign(asked)
-            until, open_ = time.monotonic() + seconds, len(asked)
-            while open_ > 0 and (left := until - time.monotonic()) > 0:
-                message = consumer.poll(left)
-                if message is None:
-                    return None
-                if message.error() is not None:
-                    open_ -= 1  # the end of a partition, which had only marks there
-                elif (value := message.value()) is not None:
-                    return bytes(value)
-            return None
-        finally:
-            consumer.close()
 
     def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """What a consumer group has committed; partitions that it has not are left out."""

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import pyarrow as pa  # noqa: TID253  loaded by Spark's processes, never at start-up
-import pyarrow.compute as pc  # noqa: TID253
 from pyspark.sql.datasource import (  # noqa: TID253
     DataSource,
     DataSourceReader,
@@ -28,7 +27,6 @@ from penstock.connectors.offsets import Offset, Range, admit, ranges_between, re
 from penstock.connectors.reading import Reading, Scan, read_scan
 from penstock.failpoints import hit
 from penstock.frozen import frozen
-from penstock.quick_json import QUICK, SURE, QuickJson
 
 try:
     from pyspark.sql import datasource_internal as _internal
@@ -47,7 +45,6 @@ PREFETCHES: Final = StreamReaderBase is not DataSourceStreamReader and hasattr(S
 
 # How often a reader that waits for rows looks again.
 _LOOK_AGAIN_S: Final = 0.004
-_VALUE: Final = "__value"
 
 
 class NumberedRows(Protocol):
@@ -88,7 +85,6 @@ class RangeStreamReader(StreamReaderBase):
         self.rows = rows
         self.arrow_schema = schema
         self.reading = reading
-        self._quick = None if reading.quick is None else QuickJson(reading.quick)
         self._handed_over: list[pa.RecordBatch] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -133,7 +129,7 @@ class RangeStreamReader(StreamReaderBase):
         return self._batches(partition.value)
 
     def _batches(self, task: Task) -> Iterator[pa.RecordBatch]:
-        return batches_of(self.rows, task, self.reading.batch_size, self.arrow_schema, self._quick)
+        return batches_of(self.rows, task, self.reading.batch_size, self.arrow_schema)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing: what is kept and for how long is the topic's own affair."""
@@ -173,8 +169,7 @@ class RangeDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         scan, arrow = self._asked(schema)
-        kept = arrow if scan.reading.quick is None else arrow.remove(arrow.get_field_index(QUICK))
-        return RangeStreamReader(self.rows(scan, kept), arrow, scan.reading)
+        return RangeStreamReader(self.rows(scan, arrow), arrow, scan.reading)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         scan, arrow = self._asked(schema)
@@ -196,21 +191,11 @@ def dealt(rows: NumberedRows, ranges: Sequence[Range], tasks: int) -> list[tuple
     return spread(ranges, tasks)
 
 
-def batches_of(
-    rows: NumberedRows, task: Task, batch_size: int, schema: pa.Schema, quick: QuickJson | None = None
-) -> Iterator[pa.RecordBatch]:
+def batches_of(rows: NumberedRows, task: Task, batch_size: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of a task, with exactly the columns and types that Spark was told: it checks them."""
     for one in task.ranges:
         for batch in rows.read(one, task.end, batch_size):
-            yield fitted(batch if quick is None else quickly_read(batch, quick), schema)
-
-
-def quickly_read(batch: pa.RecordBatch, quick: QuickJson) -> pa.RecordBatch:
-    """A batch with what could be read of its records. Those that were need not go on to Spark."""
-    values = batch.column(_VALUE)
-    found = quick(values)
-    unread = pc.if_else(found.field(SURE), pa.scalar(None, values.type), values)
-    return batch.set_column(batch.schema.get_field_index(_VALUE), _VALUE, unread).append_column(QUICK, found)
+            yield fitted(batch, schema)
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

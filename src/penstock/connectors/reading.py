@@ -30,7 +30,6 @@ class Reading:
     prefetch_rows: up to how many rows are handed over without a worker.
     wait_ms: how long to wait for rows before saying that there are none.
     nudges: a file that grows by a byte each time the job wants one more batch, with or without rows.
-    quick: columns that are read out of JSON records as they go, with their types; None where Spark reads them all.
     """
 
     run: int
@@ -41,7 +40,6 @@ class Reading:
     prefetch_rows: int = PREFETCH_ROWS
     wait_ms: int = 0
     nudges: str | None = None
-    quick: Mapping[str, str] | None = field(default=None, hash=False)
 
     def run_now(self) -> int:
         """The number that makes Spark run a batch when it changes."""
@@ -98,5 +96,4 @@ def reading_of(request: ScanRequest) -> Reading:
         batch_size=integer(values, "batch_size") or 10_000,
         wait_ms=request.wait_ms,
         nudges=str(request.nudges.file) if request.nudges is not None else None,
-        quick=request.quick,
     )

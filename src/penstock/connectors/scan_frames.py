@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.quick_json import QUICK, handed_over
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.datasource import DataSource
@@ -24,8 +22,6 @@ def stream_frame(
 ) -> DataFrame:
     """The rows of a scan as a stream."""
     register_source(spark, source)
-    if scan.reading.quick is not None:
-        columns = [*columns, (QUICK, handed_over(scan.reading.quick))]
     reader = spark.readStream.format(source.name()).schema(ddl(columns)).option("scan", scan.text())
     if spark.conf.get(_EVOLUTION, "false") == "true":
         reader = reader.name(source_name(scan_id))

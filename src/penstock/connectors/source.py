@@ -29,8 +29,6 @@ class ScanRequest:
     keep: a directory of the job's own, for what a source has to know again after a restart; None for a query that ends.
     roots: where files may lie; None: anywhere.
     realtime: the rows are for Spark's real-time mode, in which nothing else stands beside Spark's own reader.
-    quick: columns that a reader in Python may read out of JSON records as `__quick`, with their types; `__value` is
-        then NULL where it was sure of them.
     """
 
     id: str
@@ -46,7 +44,6 @@ class ScanRequest:
     keep: Path | None = None
     roots: tuple[str, ...] | None = None
     realtime: bool = False
-    quick: Mapping[str, str] | None = field(default=None, hash=False)
 
 
 class Source(Protocol):
@@ -89,14 +86,6 @@ class Source(Protocol):
 
     def forget(self, definition: SourceDefinition, state_path: Path, topics: TopicStore) -> None:
         """Remove what `prepare` made, when the relation is dropped."""
-
-
-@runtime_checkable
-class SampledSource(Source, Protocol):
-    """A source of bytes that can show one of its records without Spark."""
-
-    def sample(self, request: ScanRequest) -> bytes | None:
-        """The newest record of a partition that has one, for a guess what others look like."""
 
 
 @runtime_checkable

@@ -79,23 +79,6 @@ class TopicSource:
     def positions(self, offset: str) -> Mapping[int, int]:
         return read_offset(offset).positions
 
-    def sample(self, request: ScanRequest) -> bytes | None:
-        from penstock.stores.topics.reader import TopicReader
-
-        reader = TopicReader(self._directory(request))
-        try:
-            starts = reader.starts()
-            for partition, end in reader.ends().items():
-                if end > starts[partition]:
-                    (batch,) = reader.read(partition, end - 1, end, ["__value"])
-                    value: bytes | None = batch.column(0)[0].as_py()
-                    return value
-        except RuntimeFailure:
-            return None  # what is wrong with the topic, reading its rows will tell
-        finally:
-            reader.close()
-        return None
-
     def prepare(self, definition: SourceDefinition, state_path: Path, topics: TopicStore) -> None:
         topics.create(topic_name(definition), topic_layout(definition))
 

@@ -37,7 +37,6 @@ def decode(
     definition: SourceDefinition,
     columns: tuple[str, ...],
     outside: Outside | None = None,
-    sample: bytes | None = None,
 ) -> DataFrame:
     """The frame with the wanted columns read from `__value`, and `__error`: why a record cannot be read, else NULL.
 
@@ -45,7 +44,6 @@ def decode(
     record as a whole makes no sense. With `bad_data = 'null'` that is the result and `__error` stays NULL.
     A record is looked at only as far as the wanted columns go. Of a stream, `__error` says only that a record is bad:
     the reasons would cost every good record time, and a batch over the same range tells them.
-    `sample` is a record to guess from how the others are read fastest.
     A record of upserts without a value deletes the row of its key, which is all that is read of it. Of Debezium's
     records read as rows, `__deleted` says as much.
     """
@@ -54,24 +52,14 @@ def decode(
     reach = outside or Outside()
     keyed = {name: inner for name, inner in key_columns(definition).items() if name in columns}
     if keyed:
-        decoded = _with_key(frame, definition, columns, keyed, reach, sample)
+        decoded = _with_key(frame, definition, columns, keyed, reach)
     else:
-        decoded = _decoded(frame, value_relation(definition), columns, reach, sample)
+        decoded = _decoded(frame, value_relation(definition), columns, reach)
         if definition.mode == "upsert":
             decoded = decoded.withColumn(_ERROR, f.when(f.col(_VALUE).isNotNull(), f.col(_ERROR)))
     if definition.options.values.get("bad_data") == "null" and not _waits_for_schemas(definition):
         return decoded.withColumn(_ERROR, f.lit(None).cast("string"))
     return decoded
-
-
-def learns_from_sample(definition: SourceDefinition, columns: tuple[str, ...]) -> bool:
-    """Whether a record would tell how others are read faster: the one thing it tells is which times are numbers."""
-    if definition.options.format != "json" or definition.options.values.get("bad_data") == "null":
-        return False
-    return any(
-        column.name in columns and column.type is not None and column.type.name == "TIMESTAMP"
-        for column in definition.columns
-    )
 
 
 def _with_key(
@@ -80,7 +68,6 @@ def _with_key(
     columns: tuple[str, ...],
     keyed: dict[str, str],
     outside: Outside,
-    sample: bytes | None,
 ) -> DataFrame:
     """Key and value one after the other. What is in both is the value's, and the key's where the value has none."""
     from pyspark.sql import functions as f
@@ -106,7 +93,7 @@ def _with_key(
     frame = frame.select(*before, *spare.values(), _KEY_ERROR)
     value = value_relation(definition)
     inside = tuple(name for name in columns if any(one.name == name for one in value.columns))
-    frame = _decoded(frame, value, inside, outside, sample)
+    frame = _decoded(frame, value, inside, outside)
     both = {
         name: f.coalesce(f.col(_quoted(name)), f.col(spare[name])) if name in inside else f.col(spare[name])
         for name in names
@@ -128,7 +115,6 @@ def _decoded(
     definition: SourceDefinition,
     columns: tuple[str, ...],
     outside: Outside,
-    sample: bytes | None = None,
 ) -> DataFrame:
     named = {column.name: column for column in definition.columns}
     wanted = [named[name] for name in columns]
@@ -136,7 +122,7 @@ def _decoded(
     if uses_registry(format_name, definition.options.values):
         return decode_confluent(frame, definition, wanted, outside)
     if format_name == "json":
-        return decode_json(frame, definition, wanted, sample=sample)
+        return decode_json(frame, definition, wanted)
     if format_name == "debezium-json":
         if definition.mode != "append":
             return decode_changes(frame, definition, wanted)

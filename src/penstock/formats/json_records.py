@@ -1,8 +1,9 @@
 """JSON records.
 
-Every record is read once by `from_json`, with Spark's own types and only the wanted columns; a stream only learns from
-it whether a record is good. Why one is bad is told when its range is read again as a batch: then bad records are read a
-second time, with every column as text. So good records cost no more than in plain Spark.
+Most records are read by a class of our own in Spark's JVM, which says nothing about those that it has any doubt about.
+These are read by `from_json`, with Spark's own types and only the wanted columns; a stream only learns from it whether
+a record is good. Why one is bad is told when its range is read again as a batch: then bad records are read once more,
+with every column as text.
 
 Spark stops at the end of the first value and would not see what stands behind it. So a field of ours is put before the
 last brace of the record: where it is not found in the value, the record does not end with it.
@@ -13,19 +14,10 @@ texts, except for DECIMAL and BIGINT UNSIGNED, which do not fit into every progr
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
-from penstock.formats.quick_records import QuicklyRead
-from penstock.formats.texts import (
-    NESTED,
-    RANGES,
-    in_range,
-    misfit,
-    timestamp_of_number,
-    value_of,
-)
-from penstock.quick_json import QUICK
+from penstock.formats.quick_records import QUICK, QuicklyRead, with_quick
+from penstock.formats.texts import NESTED, RANGES, in_range, misfit, value_of
 from penstock.types import STRING
 
 if TYPE_CHECKING:
@@ -44,11 +36,10 @@ _BLANKS: Final = " \t\r\n"
 _UNKNOWN: Final = "\N{REPLACEMENT CHARACTER}"
 _MARKED: Final = "__marked"
 _READ: Final = "__read"
-_AGAIN: Final = "__again"
 _BYTES: Final = "__bytes"
 _TEXTS: Final = "__texts"
 _GOOD: Final = "__good"
-_STEPS: Final = (QUICK, _MARKED, _READ, _AGAIN, _BYTES)
+_STEPS: Final = (QUICK, _MARKED, _READ, _BYTES)
 _PREFIX: Final = 5  # a zero byte and the schema's number, before records that a schema registry knows
 
 
@@ -59,13 +50,10 @@ def decode_json(
     *,
     family: str = "json",
     inside: str | None = None,
-    sample: bytes | None = None,
 ) -> DataFrame:
     """The frame with the wanted columns and `__error`.
 
-    `family` is what the names of the options begin with, `inside` the member that holds the record proper. `sample` is
-    a record to guess from what the others look like: it changes how fast they are read, not what is read. Where the
-    frame has a column `__quick`, records that it is sure of are not read again.
+    `family` is what the names of the options begin with, `inside` the member that holds the record proper.
     """
     from pyspark.sql import functions as f
 
@@ -82,26 +70,27 @@ def decode_json(
         return frame.withColumns({**columns, "__error": error})
     record = _Record(text, "payload" if options.get("json.include_schema") is True else inside)
     types = {column.name: column.type or STRING for column in wanted}
+    missing_is_bad = options.get(f"{family}.fail_on_missing_field") is True
+    if not missing_is_bad:
+        frame = with_quick(frame, value, types, record.inside)
+    quick = QuicklyRead(record.inside) if QUICK in frame.columns else None
     # Each step is a column of its own, so that no expression is written out, planned and worked out twice. The marked
     # text is used twice, which keeps Spark from working it out inside `from_json`, where no code is generated for it.
-    quick = QuicklyRead(types) if QUICK in frame.columns else None
     marked = _marked(value)
     frame = frame.withColumn(_MARKED, marked if quick is None else f.when(~quick.sure, marked))
-    guessed = _numbers_in(sample, types) if record.inside is None and options.get("bad_data") != "null" else frozenset()
-    reads = _Reads(record, types, guessed)
-    frame = reads.made(frame)
-    good = reads.whole() | record.is_empty(reads.last)
-    values = {name: reads.value(name) for name in types}
+    reading = _Reading(record, types)
+    frame = reading.made(frame)
+    good = reading.whole() | record.is_empty(_READ)
+    values = {name: reading.value(name) for name in types}
     if options.get("bad_data") == "null":
         # Of two records in one nothing is taken, and of texts with broken characters only those.
         one = f.col(_READ)[_END]
-        values = {name: f.when(one & reads.is_whole(_READ, name), value) for name, value in values.items()}
+        values = {name: f.when(one & reading.is_whole(name), value) for name, value in values.items()}
     if quick is not None:
         values = {name: quick.value_or(name, value) for name, value in values.items()}
     frame = frame.withColumns(values)
-    for name in reads.can_fail:
-        good = good & (reads.is_missing(name) | f.col(_name(name)).isNotNull())
-    missing_is_bad = options.get(f"{family}.fail_on_missing_field") is True
+    for name in reading.can_fail:
+        good = good & (reading.is_missing(name) | f.col(_name(name)).isNotNull())
     if missing_is_bad:
         good = good & record.has_all(types)
     good = f.coalesce(good, f.lit(False)) if quick is None else quick.sure | f.coalesce(good, f.lit(False))
@@ -135,7 +124,7 @@ class _Record:
         self.inside = inside
         self.text = text
 
-    def read(self, marked: Column, fields: Mapping[str, _Way | _Number]) -> Column:
+    def read(self, marked: Column, fields: Mapping[str, _Way]) -> Column:
         from pyspark.sql import functions as f
 
         # A record of which no column is wanted is still looked at.
@@ -207,73 +196,39 @@ def _with_mark(value: Column) -> Column:
     return f.concat(f.substring(value, f.lit(1), f.octet_length(value) - 1).cast("string"), f.lit(_MARK))
 
 
-def _numbers_in(sample: bytes | None, types: Mapping[str, SqlType]) -> frozenset[str]:
-    """The columns of times that are numbers in a record."""
-    try:
-        found = json.loads(sample) if sample is not None else None
-    except ValueError:
-        return frozenset()
-    if not isinstance(found, dict):
-        return frozenset()
-    return frozenset(
-        name for name, type_ in types.items() if type_.name == "TIMESTAMP" and type(found.get(name)) is int
-    )
+class _Reading:
+    """A record as it was read by `from_json`."""
 
-
-class _Reads:
-    """A record as it was read: once, or a second time where the guess of the first was wrong.
-
-    A time that is a number is a BIGINT to the first reading: as a text, which it has to be where times may be written
-    in letters, Spark would write the number out again. Of a record that does not fit, Spark hands back the text, and
-    that is read the slow way. Records without times, or without a guess, are read once.
-    """
-
-    def __init__(self, record: _Record, types: Mapping[str, SqlType], numbers: frozenset[str]) -> None:
+    def __init__(self, record: _Record, types: Mapping[str, SqlType]) -> None:
         self._record = record
         self._types = types
-        self._sure = {name: _Way(type_) for name, type_ in types.items()}
-        self._quick = {name: _Number() if name in numbers else way for name, way in self._sure.items()}
-        self._guessed = bool(numbers)
-        self.can_fail = tuple(name for name, way in self._sure.items() if way.can_fail)
-        self.last = _AGAIN if numbers else _READ
+        self._ways = {name: _Way(type_) for name, type_ in types.items()}
+        self.can_fail = tuple(name for name, way in self._ways.items() if way.can_fail)
 
     def made(self, frame: DataFrame) -> DataFrame:
         """The frame with what was read. The number of bytes is there to have two uses of the text, see above."""
         from pyspark.sql import functions as f
 
-        first = self._record.read(f.col(_MARKED), self._quick)
-        frame = frame.withColumns({_READ: first, _BYTES: f.octet_length(_MARKED)})
-        if not self._guessed:
-            return frame
-        again = self._record.read(f.col(_READ)[_CORRUPT], self._sure)
-        return frame.withColumn(_AGAIN, f.when(f.col(_READ)[_CORRUPT].isNotNull(), again))
+        read = self._record.read(f.col(_MARKED), self._ways)
+        return frame.withColumns({_READ: read, _BYTES: f.octet_length(_MARKED)})
 
     def value(self, name: str) -> Column:
         """A column's value; NULL where what was read is none."""
-        sure = self._sure[name].value(self._record.field(self.last, name), self._record.text)
-        return self._either(self._quick[name].value(self._record.field(_READ, name), self._record.text), sure)
+        return self._ways[name].value(self._record.field(_READ, name), self._record.text)
 
     def is_missing(self, name: str) -> Column:
-        return self._either(*(self._record.field(column, name).isNull() for column in (_READ, self.last)))
+        return self._record.field(_READ, name).isNull()
 
     def whole(self) -> Column:
         """Whether the text was one JSON object whose fields have the types that were asked for."""
         from pyspark.sql import functions as f
 
-        return (f.col(_BYTES) > 0) & self._either(*(self._read_whole(column) for column in (_READ, self.last)))
-
-    def _read_whole(self, column: str) -> Column:
-        whole = self._record.whole(column)
+        whole = (f.col(_BYTES) > 0) & self._record.whole(_READ)
         for name in self._types:
-            whole = whole & self.is_whole(column, name)
+            whole = whole & self.is_whole(name)
         return whole
 
-    def _either(self, first: Column, again: Column) -> Column:
-        from pyspark.sql import functions as f
-
-        return f.when(f.col(_READ)[_CORRUPT].isNull(), first).otherwise(again) if self._guessed else first
-
-    def is_whole(self, column: str, name: str) -> Column:
+    def is_whole(self, name: str) -> Column:
         """Whether the text that was read for a column is what stands in the record.
 
         Spark puts a character for "unknown" where bytes are none in UTF-8. It may also stand there in its own right, so
@@ -288,7 +243,7 @@ class _Reads:
             return valid
         if kind != "STRING":
             return f.lit(True)
-        return ~f.coalesce(self._record.field(column, name).contains(_UNKNOWN), f.lit(False)) | valid
+        return ~f.coalesce(self._record.field(_READ, name).contains(_UNKNOWN), f.lit(False)) | valid
 
 
 class _Way:
@@ -307,15 +262,6 @@ class _Way:
             # What is too large becomes infinite, which is a value only where it is written so.
             return f.when((f.abs(read) != f.lit(float("inf"))) | record.contains("Infinity"), read)
         return _converted(read, self._type) if self.can_fail else read
-
-
-class _Number:
-    """How a TIMESTAMP is read where it is known to be a number: Spark would write it as a text first."""
-
-    read_as: Final = "BIGINT"
-
-    def value(self, read: Column, record: Column) -> Column:
-        return timestamp_of_number(read)
 
 
 def _read_as(type_: SqlType) -> str:

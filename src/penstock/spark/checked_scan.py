@@ -11,14 +11,13 @@ that count is above zero is the range read again, to tell which rows were bad an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from penstock.connectors.metadata_columns import deleted, with_metadata
 from penstock.connectors.registry import source_of
-from penstock.connectors.source import SampledSource, ScanRequest
-from penstock.formats import decode, learns_from_sample, quick_json_columns
+from penstock.connectors.source import ScanRequest
+from penstock.formats import decode
 from penstock.formats.keys import key_fields, key_format, key_options
 from penstock.formats.registry import uses_registry
 from penstock.frozen import frozen
@@ -94,7 +93,7 @@ class CheckedScan:
         """The good rows as a stream, with the columns that the query needs."""
         from pyspark.sql import functions as f
 
-        frame = self._declared(source_of(self._connector).stream(spark, self._asked()), self.scan.columns)
+        frame = self._declared(source_of(self._connector).stream(spark, self.request), self.scan.columns)
         clock = _Clock(f.current_timestamp(), f.current_date())
         frame = self._judged(frame, clock)
         event_time = self.scan.event_time if self.uses_event_time else None
@@ -168,11 +167,6 @@ class CheckedScan:
 
     # the steps
 
-    def _asked(self) -> ScanRequest:
-        """The request of a stream, with the columns that can be read out of most records on the way."""
-        quick = None if self._typed else quick_json_columns(self.definition, self._physical(self.scan.columns))
-        return self.request if quick is None else replace(self.request, quick=quick)
-
     def _physical(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The columns in the records that declared ones among `names` are made of, and those that checks look at."""
         wanted = self._wanted(names)
@@ -211,10 +205,7 @@ class CheckedScan:
         if not self._typed:
             physical = self._physical(names)
             outside = outside_for(self.request.state_path, self.request.roots)
-            source = source_of(self._connector)
-            guesses = frame.isStreaming and learns_from_sample(self.definition, physical)
-            sample = source.sample(self.request) if guesses and isinstance(source, SampledSource) else None
-            frame = decode(frame, self.definition, physical, outside, sample)
+            frame = decode(frame, self.definition, physical, outside)
         if self.scan.changes and DELETED not in frame.columns:
             frame = frame.withColumn(DELETED, deleted(frame, self.definition))
         frame = with_metadata(frame, self.definition, tuple(wanted))

@@ -16,6 +16,7 @@ import sysconfig
 import threading
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,7 @@ from penstock.frozen import frozen
 from penstock.spark.gateway import NotStartedError, start_gateway
 from penstock.spark.java import require_java
 from penstock.spark.logs import open_output, write_logging
+from penstock.spark.own_jar import own_jar
 from penstock.spark.watermark_calls import check_calls
 
 if TYPE_CHECKING:
@@ -217,7 +219,8 @@ def _start(settings: SparkSettings) -> _Running:
                 "the package pyspark is not installed, or not all of it",
                 hint=f"{sys.executable} -m pip install 'pyspark>=4.2,<4.4'",
             ) from error
-        conf = SparkConf(loadDefaults=False).setAll(list(spark_options(settings).items()))
+        jars = (*settings.jars, own_jar(settings.log_directory))
+        conf = SparkConf(loadDefaults=False).setAll(list(spark_options(replace(settings, jars=jars)).items()))
         with _environment(java.home):
             return _launch(conf, settings)
 
