@@ -3,8 +3,8 @@
     python benchmarks/event_time.py [--tiny 60] [--rows 1000000] [--rounds 5]
 
 Two Spark queries, each over an embedded topic of its own, count rows in tumbling windows, each with a callback that
-runs the batch into `noop`. One has Spark's `withWatermark`. The other has ours: the largest time of each partition
-observed, read from the JVM after the batch, and the watermark set from there. Tiny batches of 20 rows run through one
+runs the batch into `noop`. One has Spark's `withWatermark`. The other has ours: the largest time of each partition is
+found, read from the JVM after the batch, and the watermark set from there. Tiny batches of 20 rows run through one
 while the other waits; then both read all rows in one go, in turn. What is printed are medians: milliseconds a tiny
 batch and how far the two of a pair are apart, rows a second and how many times as fast ours is in a pair.
 """
@@ -45,17 +45,19 @@ class Query:
         from penstock.connectors.scan_frames import stream_frame
         from penstock.connectors.topic_reader import TopicDataSource
         from penstock.spark.session import SparkSettings, shared_session
+        from penstock.spark.watch import Watch
         from penstock.spark.watermark_calls import QueryHandle, delayed, own_watermark
         from penstock.stores.topics import topic_directory
 
+        self._watch = Watch()
         spark = shared_session(SparkSettings(log_directory=db.path / "logs")).newSession()
         place = {"directory": str(topic_directory(db.path / "topics", TOPICS[own]).absolute())}
         columns = [("k", "BIGINT"), ("ts", "TIMESTAMP"), ("__partition", "INT")]
         rows = stream_frame(spark, TopicDataSource, columns, Scan(place, Reading(run=1)), f"own{own}")
         if own:
-            micros = f.unix_micros("ts")
-            maxima = [f.max(f.when(f.col("__partition") == p, micros)).alias(f"max{p}") for p in range(PARTITIONS)]
-            rows = own_watermark(rows, "ts").observe("seen", *maxima)
+            usable = f.col("ts").isNotNull() & f.col("__partition").isNotNull()
+            shown = (f.lit(False), usable, f.col("__partition"), f.unix_micros("ts"))
+            rows = self._watch.over(own_watermark(rows, "ts"), *shown)
             rows = rows.select("k", delayed("ts", DELAY_MS))
         else:
             rows = rows.drop("__partition").withWatermark("ts", f"{DELAY_MS} milliseconds")
@@ -76,8 +78,7 @@ class Query:
         self.batches += 1
         frame.write.format("noop").mode("overwrite").save()
         if self._handle is not None:
-            found = self._handle.observed().get("seen", {})
-            maxima = [value for name, value in found.items() if name.startswith("max") and isinstance(value, int)]
+            maxima = [value for name, value in self._watch.taken().items() if name.startswith("max")]
             if maxima:
                 reached = min(maxima) // 1000 - DELAY_MS
                 if reached > self._handle.watermark_ms():

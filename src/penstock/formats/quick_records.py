@@ -1,18 +1,19 @@
 """JSON records read by a class of our own in Spark's JVM, several times as fast as by `from_json`.
 
 It is sure of most records and hands their columns over in their types; about all others it says nothing. What it takes
-stands in `spark/java/QuickJson.java`. It is put into a query as a call on an object, which Spark generates code for.
-That way is not public: where the installed Spark does not have it, `from_json` reads everything.
+stands in `spark/java/QuickJson.java`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.formats.java_calls import java_call
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
     from penstock.types import SqlType
 
@@ -62,29 +63,11 @@ def with_quick(frame: DataFrame, value: Column, types: Mapping[str, SqlType], in
     columns = ", ".join(f"{_quoted(name)} {type_.spark()}" for name, type_ in types.items())
     if inside is not None:
         columns = f"{_quoted(inside)} STRUCT<{columns}>"
-    read = _reading(frame.sparkSession, value, columns)
-    return frame if read is None else frame.withColumn(QUICK, read)
-
-
-def _reading(spark: SparkSession, value: Column, columns: str) -> Column | None:
-    from py4j.protocol import Py4JError
-    from pyspark.sql.classic.column import Column as ClassicColumn
-
-    jvm: Any = spark._jvm  # noqa: SLF001 - there is no public way to the JVM
+    jvm: Any = frame.sparkSession._jvm  # noqa: SLF001 - there is no public way to the JVM
     sql = jvm.org.apache.spark.sql
-    try:
-        type_ = sql.types.StructType.fromDDL(columns) if columns else sql.types.StructType()
-        reader = jvm.penstock.QuickJson(type_)
-        target = sql.catalyst.expressions.Literal.fromObject(reader, sql.types.ObjectType(reader.getClass()))
-        given = jvm.java.util.ArrayList()
-        given.add(sql.classic.ExpressionUtils.expression(value._jc))  # noqa: SLF001
-        scala = jvm.scala.jdk.javaapi.CollectionConverters
-        arguments, none = scala.asScala(given).toSeq(), scala.asScala(jvm.java.util.ArrayList()).toSeq()
-        # Not skipped for NULL, NULL where in doubt, and always the same for the same record.
-        call = sql.catalyst.expressions.objects.Invoke(target, "read", type_, arguments, none, False, True, True)
-        return ClassicColumn(sql.classic.ExpressionUtils.column(call))
-    except (Py4JError, TypeError):
-        return None
+    type_ = sql.types.StructType.fromDDL(columns) if columns else sql.types.StructType()
+    reader = jvm.penstock.QuickJson(type_)
+    return frame.withColumn(QUICK, java_call(frame.sparkSession, reader, "read", type_, value))
 
 
 def _quoted(name: str) -> str:

@@ -167,6 +167,8 @@ class BatchCallback:
                 "create it again",
             )
         frame.write.format("noop").mode("overwrite").save()
+        for scan in self._scans:
+            scan.watch.taken()  # the tracker knows it from the ledger
         self._acknowledge(logged)
         self._on_done(self._done(logged, 0, skipped=True))
 
@@ -191,8 +193,7 @@ class BatchCallback:
         if self._spec.plan.processing is not None and rows is not None:
             rows = stamped(rows, self._spec.plan.processing, logged.clock_ms * 1000)
         hit("batch.after_action")
-        seen = self._seen(input_rows)
-        observed = [seen.get(scan.observation, {}) for scan in self._scans]
+        observed = [scan.watch.taken() for scan in self._scans]
         self._observe(counts, observed, logged)
         if self._spec.bounded and self._all_read(self._all_positions(logged)):
             self._tracker.drain(self._spec.plan.spread_us, whole_us=WATERMARK_US)
@@ -200,7 +201,7 @@ class BatchCallback:
         late, partly = self._late_rows(ranges, observed, logged, before, rows)
         written = self._target.write(rows, batch_id, logged.watermark_ms * 1000)
         if self._target.counted:
-            written = counted(seen) + joined
+            written = counted(self._handle.observed()) + joined
         counters = {"input_rows": float(input_rows)}
         if lost := self._lost(ranges):
             counters["lost_offsets"] = float(lost)
@@ -264,15 +265,6 @@ class BatchCallback:
 
     # event time
 
-    def _seen(self, input_rows: int) -> Mapping[str, Mapping[str, object]]:
-        """What Spark observed, by observation; a batch that only closes windows has not been run at all."""
-        if input_rows == 0 and self._spec.plan.rests:
-            return {}
-        if not self._target.counted and not any(scan.checked or scan.tracked for scan in self._scans):
-            return {}
-        assert self._handle is not None
-        return self._handle.observed()
-
     def _row_counts(self, scan: CheckedScan, span: OffsetRange) -> dict[int, int]:
         """How many rows of each partition the batch reads."""
         since = self._positions(scan, span.start) if span.start is not None else scan.request.first or {}
@@ -290,7 +282,7 @@ class BatchCallback:
         return found
 
     def _observe(
-        self, counts: Sequence[Mapping[int, int]], observed: Sequence[Mapping[str, object]], logged: BatchOffsets
+        self, counts: Sequence[Mapping[int, int]], observed: Sequence[Mapping[str, int]], logged: BatchOffsets
     ) -> None:
         """Feed the tracker with what the batch held."""
         seen: dict[str, Seen] = {}
@@ -303,7 +295,7 @@ class BatchCallback:
             upto = self._positions(scan, end)
             latest = source_of(scan.definition.options.connector).latest(scan.request, end)
             waiting = [partition for partition, last in latest.items() if last > upto.get(partition, 0)]
-            maxima = {partition: _number(found.get(f"max{partition}")) for partition in range(scan.partitions)}
+            maxima = {partition: found.get(f"max{partition}") for partition in range(scan.partitions)}
             seen[scan.scan.id] = Seen(maxima, rows, waiting)
             if self._read_to_its_end(scan, upto):
                 ended.append(scan.scan.id)
@@ -326,7 +318,7 @@ class BatchCallback:
     def _late_rows(
         self,
         ranges: Sequence[OffsetRange],
-        observed: Sequence[Mapping[str, object]],
+        observed: Sequence[Mapping[str, int]],
         logged: BatchOffsets,
         before: BatchOffsets | None,
         rows: pa.Table | None,
@@ -388,9 +380,9 @@ class BatchCallback:
         return rows.add_column(place + 2, "lateness", lateness)
 
     def _dead_letters(
-        self, ranges: Sequence[OffsetRange], observed: Sequence[Mapping[str, object]], logged: BatchOffsets
+        self, ranges: Sequence[OffsetRange], observed: Sequence[Mapping[str, int]], logged: BatchOffsets
     ) -> pa.Table | None:
-        bad = [_number(seen.get("bad")) or 0 for seen in observed]
+        bad = [seen.get("bad", 0) for seen in observed]
         if not any(bad):
             return None
         found = self._rereads.dead(ranges, bad, logged.timestamp_ms)
@@ -453,10 +445,6 @@ def _smallest(rows: pa.Table | None, name: str) -> int | None:
     import pyarrow.compute as pc
 
     return None if rows is None else pc.min(rows.column(name).cast(pa.int64())).as_py()
-
-
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 def _late_hint(spec: JobSpec) -> str:

@@ -2,7 +2,7 @@
 
 Every scan goes the same way, as a stream while the job runs and as a batch when an offset range is read again:
 
-    source -> decode bytes -> metadata and computed columns -> is the row good? -> event time -> observe -> good rows
+    source -> decode bytes -> metadata and computed columns -> is the row good? -> event time -> watch -> good rows
 
 What makes a row bad is one list of checks. While the stream runs they are a single condition and a count; only when
 that count is above zero is the range read again, to tell which rows were bad and why.
@@ -11,6 +11,7 @@ that count is above zero is the range read again, to tell which rows were bad an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from penstock.plan.computed import bind_computed
 from penstock.plan.scan_columns import needed_columns
 from penstock.plan.spark_text import spark_sql
 from penstock.spark.format_outside import outside_for
+from penstock.spark.watch import Watch
 from penstock.spark.watermark_calls import delayed, own_watermark
 
 if TYPE_CHECKING:
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from penstock.plan.session import Session
 
 BAD = "__bad"
-_USABLE = "__usable"  # the event time of the row counts for the watermark
 SOURCE_ROW = "__source"
 DEFAULT_DRIFT = timedelta(days=1)
 _DAY_US = 86_400_000_000
@@ -54,10 +55,11 @@ class CheckedScan:
     request: ScanRequest
     partitions: int
     uses_event_time: bool  # the job closes windows: rows without a usable time are bad
+    watch: Watch = field(default_factory=Watch, compare=False)
 
     @property
     def observation(self) -> str:
-        """The name under which Spark reports what was seen of the scan."""
+        """The name under which Spark reports what was seen of the scan in real-time mode."""
         return f"observed{self.scan.view}"
 
     @property
@@ -98,11 +100,11 @@ class CheckedScan:
         frame = self._judged(frame, clock)
         event_time = self.scan.event_time if self.uses_event_time else None
         if event_time is None:
-            return self._good(self._observed(frame, clock)).select(*self._shown())
-        frame = self._observed(own_watermark(frame, event_time.column), clock)
+            return self._watched(frame, clock).select(*self._shown())
+        frame = self._watched(own_watermark(frame, event_time.column), clock)
         marked = delayed(event_time.column, event_time.delay_us // 1000)
         name = _quoted(event_time.column)
-        return self._good(frame).select(*[marked if shown == name else shown for shown in self._shown()])
+        return frame.select(*[marked if shown == name else shown for shown in self._shown()])
 
     def good_again(self, spark: SparkSession, start: str | None, end: str, batch_time_ms: int) -> DataFrame:
         """The good rows of an offset range, each with where it came from: `__source`."""
@@ -235,26 +237,24 @@ class CheckedScan:
 
         return frame.filter(~f.col(BAD)) if self.checked else frame
 
-    def _observed(self, frame: DataFrame, clock: _Clock) -> DataFrame:
-        """Counts bad rows, and finds the largest event time of each partition."""
+    def _watched(self, frame: DataFrame, clock: _Clock) -> DataFrame:
+        """The good rows. Bad ones are counted, and the largest event time of each partition is found."""
         from pyspark.sql import functions as f
 
-        found: list[Column] = []
-        if self.checked:
-            found.append(f.count_if(f.col(BAD)).alias("bad"))
-        if self.tracked and not self.request.realtime:
-            assert self.scan.event_time is not None
+        if self.request.realtime:
+            # Nobody is asked between two batches there: Spark tells of each what was observed.
+            counted = f.count_if(f.col(BAD)).alias("bad")
+            return self._good(frame.observe(self.observation, counted)) if self.checked else frame
+        if not self.checked and not self.tracked:
+            return frame
+        bad = f.col(BAD) if self.checked else f.lit(False)
+        counts, micros = f.lit(False), f.lit(0).cast("BIGINT")
+        if self.scan.event_time is not None:
             micros = f.unix_micros(_quoted(self.scan.event_time.column))
-            if "time" in self._checks_apply():
-                usable = ~f.col(BAD)
-            else:
-                usable = f.col(_USABLE)
-                fits = (micros >= 0) & ~clock.is_behind(micros, self.drift)
-                frame = frame.withColumn(_USABLE, fits & ~f.col(BAD) if self.checked else fits)
-            for partition in range(self.partitions):
-                mine = f.when(usable & (f.col("__partition") == partition), micros)
-                found.append(f.max(mine).alias(f"max{partition}"))
-        return frame.observe(self.observation, *found) if found else frame
+            counts = ~bad & f.col("__partition").isNotNull()
+            if "time" not in self._checks_apply():
+                counts = counts & (micros >= 0) & ~clock.is_behind(micros, self.drift)
+        return self.watch.over(frame, bad, counts, f.col("__partition"), micros)
 
     @property
     def drift(self) -> timedelta:

@@ -1,6 +1,7 @@
-"""Our own class in Spark's JVM, which reads JSON records: compiled once for each version, and kept for the user.
+"""Our own classes in Spark's JVM: they are compiled once for each version, and kept for the user.
 
-It is compiled by the compiler that Spark generates code with, so a machine needs nothing but the Java that runs Spark.
+`QuickJson` reads JSON records, `Watch` finds the largest event times. They are compiled by the compiler that Spark
+generates code with, so a machine needs nothing but the Java that runs Spark.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from penstock.spark.jar_cache import cache_directory
 from penstock.spark.java import require_java
 
 _SOURCES: Final = Path(__file__).parent / "java"
+_BUILD: Final = _SOURCES / "Build.java"
+_CLASSES: Final = (_SOURCES / "QuickJson.java", _SOURCES / "Watch.java")
 _SECONDS_TO_BUILD: Final = 300
 _TOLD: Final = 2_000
 
 
 def own_jar(otherwise: Path) -> Path:
     """The jar, made where it is not there yet: in the user's cache, or in a directory where that cannot be written."""
-    text = b"".join((_SOURCES / name).read_bytes() for name in ("Build.java", "QuickJson.java"))
+    text = b"".join(source.read_bytes() for source in (_BUILD, *_CLASSES))
     key = hashlib.sha256(text + version("pyspark").encode()).hexdigest()[:16]
     name = f"penstock-{key}.jar"
     places = (cache_directory(), otherwise.absolute())
@@ -48,8 +51,7 @@ def own_jar(otherwise: Path) -> Path:
 def _build(jar: Path) -> None:
     command = [
         str(require_java().home / "bin" / "java"), "-cp", str(_spark_jars() / "*"),
-        "org.codehaus.janino.SimpleCompiler", str(_SOURCES / "Build.java"), "Build",
-        str(_SOURCES / "QuickJson.java"), str(jar),
+        "org.codehaus.janino.SimpleCompiler", str(_BUILD), "Build", str(jar), *map(str, _CLASSES),
     ]  # fmt: skip
     try:
         done = subprocess.run(  # noqa: S603 - our own arguments
@@ -70,7 +72,7 @@ def _spark_jars() -> Path:
 def _failed(why: str, detail: str | None = None) -> RuntimeFailure:
     return RuntimeFailure(
         "SPARK_FAILED",
-        f"the reader of JSON records could not be compiled: {why}",
+        f"our classes for its JVM could not be compiled: {why}",
         hint="run: penstock doctor",
         detail=detail,
     )

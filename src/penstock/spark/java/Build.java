@@ -6,17 +6,19 @@ import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
 import org.codehaus.janino.SimpleCompiler;
 
-/** Compiles a source file into a jar with the compiler that Spark brings: a machine that runs Java need not have javac. */
+/** Compiles source files into a jar with the compiler that Spark brings: a machine that runs Java need not have javac. */
 public class Build {
   public static void main(String[] arguments) throws Exception {
-    SimpleCompiler compiler = new SimpleCompiler();
-    compiler.cookFile(new File(arguments[0]));
-    ZipOutputStream jar = new ZipOutputStream(new FileOutputStream(arguments[1]));
-    for (Iterator each = compiler.getBytecodes().entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry one = (Map.Entry) each.next();
-      jar.putNextEntry(new ZipEntry(((String) one.getKey()).replace('.', '/') + ".class"));
-      jar.write((byte[]) one.getValue());
-      jar.closeEntry();
+    ZipOutputStream jar = new ZipOutputStream(new FileOutputStream(arguments[0]));
+    for (int i = 1; i < arguments.length; i++) {
+      SimpleCompiler compiler = new SimpleCompiler();
+      compiler.cookFile(new File(arguments[i]));
+      for (Iterator each = compiler.getBytecodes().entrySet().iterator(); each.hasNext(); ) {
+        Map.Entry one = (Map.Entry) each.next();
+        jar.putNextEntry(new ZipEntry(((String) one.getKey()).replace('.', '/') + ".class"));
+        jar.write((byte[]) one.getValue());
+        jar.closeEntry();
+      }
     }
     jar.close();
   }

@@ -155,6 +155,10 @@ public final class QuickJson implements Serializable {
     }
   }
 
+  public String toString() {
+    return "QuickJson";
+  }
+
   /** The column of this name, or -1. Members mostly come in one order, so the one behind the last is tried first. */
   private int find(byte[] bytes, int from, int length, int likely) {
     if (likely < names.length && same(names[likely], bytes, from, length)) {
