@@ -10,7 +10,10 @@ import pytest
 from penstock.catalog.system import SYSTEM_TABLES
 from penstock.failpoints import NAMES
 from penstock.interfaces.cli.commands import cli
+from penstock.plan.job_plan import JobKind, plan_job
+from penstock.plan.script import analyze_script
 from penstock.runtime.states import JobState
+from penstock.spark.session import SparkSettings, spark_options
 from penstock.sql import statements
 from penstock.sql.script import parse_script
 from tests.docs.blocks import page_blocks
@@ -32,8 +35,8 @@ def test_the_readme_shows_the_script_it_runs() -> None:
 def test_links_between_pages_lead_somewhere() -> None:
     broken = []
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
-        for target, _, anchor in re.findall(r"\]\(([^)#:]+)(#([^)]*))?\)", page.read_text(encoding="utf-8")):
-            other = page.parent / target
+        for target, _, anchor in re.findall(r"\]\(([^)#:]*)(#([^)]*))?\)", page.read_text(encoding="utf-8")):
+            other = page.parent / target if target else page
             if not other.exists() or (anchor and anchor not in anchors(other.read_text(encoding="utf-8"))):
                 broken.append(f"{title(page)}: {target}#{anchor}")
     assert broken == []
@@ -62,10 +65,49 @@ def operations() -> str:
     return (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 
-def test_system_tables_are_documented_with_their_columns() -> None:
-    rows = [line for line in operations().splitlines() if line.startswith("| `penstock.")]
-    written = [re.findall(r"`([^`]+)`", "|".join(line.split("|")[1:3])) for line in rows]
-    assert written == [[table.name, *(column.name for column in table.columns)] for table in SYSTEM_TABLES]
+def test_system_tables_are_documented_with_their_columns_and_types() -> None:
+    page = (ROOT / "docs" / "reference" / "system-tables.md").read_text(encoding="utf-8")
+    written = [
+        (section.partition("\n")[0], re.findall(r"^\| `(\w+)` \| ([^|]+) \|", section, flags=re.MULTILINE))
+        for section in page.split("\n## ")[1:]
+    ]
+    assert written == [
+        (table.name, [(column.name, str(column.type)) for column in table.columns]) for table in SYSTEM_TABLES
+    ]
+
+
+def test_the_index_has_four_kinds_of_page_and_each_page_once() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    groups = {
+        section.partition("\n")[0]: re.findall(r"^- \[[^\]]+\]\(([^)]+)\)", section, flags=re.MULTILINE)
+        for section in index.split("\n## ")[1:]
+    }
+    assert list(groups) == ["Tutorial", "How to", "Reference", "Explanation", "The project"]
+    listed = [page for pages in groups.values() for page in pages]
+    assert sorted(set(listed)) == sorted(listed)
+    assert {"sql/statements.md", "sql/functions.md", "connectors.md", *REFERENCE} <= set(groups["Reference"])
+    assert {"sql/event-time.md", "guarantees.md", "spark.md"} <= set(groups["Explanation"])
+
+
+REFERENCE = {f"reference/{name}.md" for name in ("options", "errors", "system-tables", "cli")}
+
+
+def test_the_page_about_spark_names_every_option_that_it_is_started_with() -> None:
+    page = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
+    written = re.findall(r"^\| `(spark\.[^`]+)` \|", page, flags=re.MULTILINE)
+    assert written == list(spark_options(SparkSettings(log_directory=ROOT)))
+
+
+def test_the_page_about_spark_shows_every_kind_of_job() -> None:
+    """Each view of the page is named after the kind of job that it becomes."""
+    texts = [block.text for language, block in page_blocks(ROOT / "docs" / "spark.md") if language == "sql"]
+    found = {
+        plan.root.target: plan_job(plan).kind
+        for report in analyze_script("\n;\n".join(texts))
+        if report.analysis is not None
+        for plan in report.analysis.plans
+    }
+    assert found == {kind: kind for kind in get_args(JobKind)}
 
 
 def test_every_statement_is_on_its_page() -> None:

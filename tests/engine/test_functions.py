@@ -154,13 +154,26 @@ def test_failing_rows(db: penstock.Database) -> None:
     assert read(db, "strict") == [(1,), (1,), (2,), (4,), (5,)]
 
 
-def test_a_function_that_ends_its_process(db: penstock.Database) -> None:
-    """The worker is gone without a word: the job tries some times, fails soon, and names the function."""
+def leaves(v: int) -> int:
     import os
+
+    return v if v < 5 else os._exit(3)
+
+
+def crashes(v: int) -> int:
+    """As a native library would: by an address that nobody has, so that the system ends the process."""
+    import ctypes
+
+    return v if v < 5 else len(ctypes.string_at(0))
+
+
+@pytest.mark.parametrize("fatal", [leaves, crashes])
+def test_a_function_that_ends_its_process(db: penstock.Database, fatal: Callable[[int], int]) -> None:
+    """The worker is gone without a word: the job tries some times, fails soon, and names the function."""
     import time
 
     db.execute(STREAM)
-    db.register_function("leave", lambda v: v if v < 5 else os._exit(3), ["BIGINT"], "BIGINT")
+    db.register_function("leave", fatal, ["BIGINT"], "BIGINT")
     db.register_function("same", lambda v: v, ["BIGINT"], "BIGINT")
     put(db, ("a", 1, 1))
     db.execute("CREATE MATERIALIZED VIEW left_alone AS SELECT leave(v) AS v FROM s")

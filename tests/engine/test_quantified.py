@@ -15,7 +15,7 @@ from tests.engine.answers import at, in_order, read
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-A: Final = "id BIGINT, cat BIGINT, price BIGINT, tags ARRAY<STRING>, ns ARRAY<BIGINT>, ts TIMESTAMP"
+A: Final = "id BIGINT NOT NULL, cat BIGINT, price BIGINT, tags ARRAY<STRING>, ns ARRAY<BIGINT>, ts TIMESTAMP"
 B: Final = "aid BIGINT, price BIGINT, ts TIMESTAMP"
 TUMBLED: Final = "TUMBLE(TABLE {0}, DESCRIPTOR(ts), INTERVAL '10' SECOND)"
 NEAR: Final = "ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts"
@@ -134,6 +134,13 @@ CLOSING: Final = {
     "near": 2 * (f"SELECT id, cat FROM a WHERE a.price > 0 AND EXISTS (SELECT 1 FROM b WHERE b.aid = a.cat AND b.{NEAR})",),
     "far": 2 * (f"SELECT id, cat FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.aid = a.cat AND b.{NEAR})",),
     "among": 2 * (f"SELECT id, cat FROM a WHERE a.cat IN (SELECT aid FROM b WHERE b.price = a.price AND b.{NEAR})",),
+    # NOT IN also leaves out what may be in: by columns that can be NULL, and by those that cannot.
+    "not_among": 2
+    * (f"SELECT id, cat FROM a WHERE a.cat NOT IN (SELECT aid FROM b WHERE b.price = a.price AND b.{NEAR})",),
+    "not_near": 2
+    * ((f"SELECT id, cat FROM a WHERE cat IS NOT NULL AND a.cat NOT IN "
+       f"(SELECT aid FROM b WHERE aid IS NOT NULL AND b.{NEAR})"),),
+    "no_id": 2 * (f"SELECT id FROM a WHERE a.id NOT IN (SELECT aid FROM b WHERE b.aid IS NOT NULL AND b.{NEAR})",),
 }  # fmt: skip
 
 

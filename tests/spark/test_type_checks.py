@@ -75,9 +75,10 @@ class Judge:
         if report.plan is None:  # refused for something else, too
             return
         self.refused += 1
-        assert not self._accepts(spark_sql(report.plan.spark)), f"{query}: {error.message}"
+        assert not self.accepts(spark_sql(report.plan.spark)), f"{query}: {error.message}"
 
-    def _accepts(self, text: str) -> bool:
+    def accepts(self, text: str) -> bool:
+        """Whether Spark takes a query."""
         from pyspark.errors import AnalysisException, ParseException
 
         try:
@@ -104,6 +105,19 @@ def test_pairs_of_types_that_are_refused_are_refused_by_spark(judge: Judge) -> N
         for left, right in random.Random(sign).sample(pairs, 70):  # noqa: S311
             judge.check(f"SELECT ({left}) {sign} ({right}) AS v FROM x")
     assert judge.refused > 140
+
+
+def test_computing_is_let_through_only_for_kinds_of_types_that_spark_computes_with(judge: Judge) -> None:
+    """The other way round: where Spark refuses every pair of two kinds, so does the planner."""
+    kinds = (("t", "i"), ("d", "m"), ("s",), ("dt",), ("ts",), ("b",), ("INTERVAL '1' DAY", "INTERVAL '1' MONTH"))
+    fits = 0
+    for sign in ("+", "-", "*", "/", "%"):
+        for left, right in itertools.product(kinds, repeat=2):
+            queries = [f"SELECT ({one}) {sign} ({two}) AS v FROM x" for one, two in itertools.product(left, right)]
+            plans = [plan for query in queries if (plan := analyze_script(TABLE + query)[-1].plan) is not None]
+            assert not plans or any(judge.accepts(spark_sql(plan.spark)) for plan in plans), queries
+            fits += bool(plans)
+    assert fits > 40
 
 
 def test_arguments_that_are_refused_are_refused_by_spark(judge: Judge) -> None:

@@ -42,6 +42,7 @@ _NEVER_TRUE: Final = _NUMBERS | _TIMES | _NESTED | {"BINARY", "INTERVAL"}  # a t
 
 _MOMENT: Final = "write a time as TIMESTAMP '2026-01-31 12:00:00', a number of milliseconds as timestamp_millis(…)"
 _SHIFT: Final = "a time is moved by an interval: ts + INTERVAL '5' SECOND"
+_SCALE: Final = "an interval is divided by a number: INTERVAL '1' HOUR / 4"
 _JOINED: Final = "|| joins texts; CAST them to compute with them"
 _CAST: Final = "CAST one of them"
 SPLIT_HINT: Final = "SPLIT(text, ',') makes an array of a text"
@@ -155,6 +156,8 @@ def _check_computed(sign: str, left: SqlType | None, right: SqlType | None, writ
     if one is None or two is None or _computable(sign, one, two):
         return
     hint = _JOINED if {one, two} == {"STRING"} else _SHIFT if {one, two} & _TIMES else _CAST
+    if sign == "/" and two == "INTERVAL":
+        hint = _SCALE
     raise _mismatch(f"{sign} does not take {left} and {right}", hint, written)
 
 
@@ -167,9 +170,19 @@ def _computable(sign: str, one: str, two: str) -> bool:
         return False
     if sign in ("+", "-"):
         if both & _TIMES:
-            # DATE + 1 is the next day; a text beside a time is read as one, or as an interval
-            return not both & {"FRACTION"} and both != {"TIMESTAMP", "WHOLE"} and (sign == "-" or not both <= _TIMES)
-        return "STRING" in both or both == {"INTERVAL"}
+            return _movable(sign, one, two)
+        return both == {"INTERVAL"} or ("STRING" in both and (sign, one) != ("-", "INTERVAL"))
     if both & _TIMES or (sign == "%" and "INTERVAL" in both):
         return False
-    return both != {"INTERVAL"}
+    return both != {"INTERVAL"} and (sign, two) != ("/", "INTERVAL")
+
+
+def _movable(sign: str, one: str, two: str) -> bool:
+    """Whether Spark adds or subtracts kinds of which at least one is a time. DATE + 1 is the next day; a text beside -
+    is read as a time, or as an interval, and beside + as neither."""
+    both = {one, two}
+    if "FRACTION" in both or both == {"TIMESTAMP", "WHOLE"}:
+        return False
+    if sign == "+":
+        return "STRING" not in both and not both <= _TIMES
+    return one not in ("WHOLE", "INTERVAL")

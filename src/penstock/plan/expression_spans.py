@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Which relation a column belongs to differs between the text of a query and that of the job made of it.
 _QUALIFIER: Final = re.compile(r"`(?:[^`]|``)*`\.(?=`)")
+_DIVIDING: Final = frozenset({"div", "mod", "pmod"})
 _LAYOUT: Final = re.compile(r"\s+")
 
 
@@ -32,6 +33,20 @@ def cast_span(source: str, target: str, bound: Iterable[exp.Expr], written: exp.
         if span is not None and span in places and fits:
             found.add(span)
     return found.pop() if len(found) == 1 else None
+
+
+def division_span(bound: Iterable[exp.Expr], written: exp.Expr) -> Span | None:
+    """The place of the only division in `written`; None where there is another one, there or in what it reads."""
+    places = _places(written)
+    found = {own_span(node) for tree in bound for node in tree.walk() if _divides(node)}
+    span = found.pop() if len(found) == 1 else None
+    return span if span in places else None
+
+
+def _divides(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Div | exp.Mod | exp.IntDiv) or (
+        isinstance(node, exp.Anonymous) and node.name.lower() in _DIVIDING
+    )
 
 
 def expression_span(text: str, bound: Iterable[exp.Expr], written: exp.Expr) -> Span | None:

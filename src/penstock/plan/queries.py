@@ -63,7 +63,7 @@ def plan_output(
     def chosen(query: Query) -> LogicalPlan:
         return _chosen(_Asked(session, query, kind, target, connector, names, by_position))
 
-    plan = timed_exists(query, chosen) or chosen(query)
+    plan = timed_exists(query, session.catalog, chosen) or chosen(query)
     check_emission(plan, query)
     return plan
 

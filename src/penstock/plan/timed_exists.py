@@ -3,6 +3,10 @@
     SELECT … FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.ts BETWEEN l.ts - INTERVAL '5' SECOND AND l.ts)
     -> SELECT … FROM l LEFT SEMI JOIN r ON r.k = l.k AND r.ts BETWEEN l.ts - INTERVAL '5' SECOND AND l.ts
 
+`x NOT IN (SELECT y …)` also leaves a row out where x or y is NULL. Where neither can be, by NOT NULL in the definition
+or IS NOT NULL in the query, it is the anti join on x = y; where one can, the rows that it may be compared with must be
+equal in something else, since Spark joins streams by nothing but equality.
+
 Whether there is a bound, only the plan of the join can tell. So the query is planned with joins, and if not every one
 of them is bound in time and done by Spark, it is planned as it was written.
 """
@@ -11,26 +15,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from penstock.errors import PenstockError
+from penstock.plan.never_null import never_null
 from penstock.plan.nodes import Join
 from penstock.plan.relation import Mode
 from penstock.plan.rules.window_exists import exists_as_joins
 
 if TYPE_CHECKING:
+    from penstock.catalog.snapshot import Catalog
     from penstock.plan.logical import LogicalPlan
     from penstock.sql.statements import Query
 
 
-def timed_exists(query: Query, plan: Callable[[Query], LogicalPlan]) -> LogicalPlan | None:
+def timed_exists(query: Query, catalog: Catalog, plan: Callable[[Query], LogicalPlan]) -> LogicalPlan | None:
     """The plan of a query with joins in place of its EXISTS and IN; None where they are not bound in time."""
     tree = query.tree.copy()
     for select in tree.find_all(exp.Select):
         _qualify(select)
-    if not exists_as_joins(tree, _compares_both):
+    if not exists_as_joins(tree, _compares_both, partial(never_null, catalog)):
         return None
     try:
         found = plan(replace(query, tree=tree))

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CatalogError, OptionError, PenstockError, ResolutionError
-from penstock.plan.expression_spans import cast_span, expression_span
+from penstock.plan.expression_spans import cast_span, division_span, expression_span
 from penstock.plan.script import options_of
 from penstock.runtime.failures import marked_expression
 from penstock.sql.statements import Name, Query
@@ -52,6 +52,8 @@ def _of_expression(error: PenstockError, report: StatementReport) -> Span | None
         found = expression_span(marked, trees, query.tree)
     elif cast is not None:  # of a number that does not fit Spark tells the types alone
         found = cast_span(cast[1], cast[2], trees, query.tree)
+    elif error.message.endswith("division by zero"):  # as the view store says it
+        found = division_span(trees, query.tree)
     return found or query.span
 
 

@@ -109,7 +109,10 @@ class ExpressionGrammar(CallGrammar):
         self.not_yet(f"the operator {operator} is not there yet", hint, self._prev)
 
     def _parse_unary(self) -> exp.Expr | None:
+        first = self._curr
         found = super()._parse_unary()
+        if isinstance(found, exp.Neg | exp.Not | exp.BitwiseNot) and first.token_type in self.UNARY_PARSERS:
+            self._stretch(found, first)
         if found is None and self._curr.token_type in _INFIX:
             self.fail("an expression")
         return found
@@ -174,7 +177,15 @@ class ExpressionGrammar(CallGrammar):
             parse: Callable[[Reader, Token], exp.Expr] = self.PRIMARY_PARSERS[token.token_type]
             primary = parse(self, token)
             return primary.update_positions(token)
-        return self._parse_paren()
+        first = self._curr
+        found = self._parse_paren()
+        if isinstance(found, exp.Paren | exp.Tuple):
+            self._stretch(found, first)
+        return found
+
+    def _stretch(self, node: exp.Expr, first: Token) -> None:
+        """A node that begins or ends with a sign of its own: it stands from there to what was read last."""
+        node.meta.update(line=first.line, col=first.col, start=first.start, end=self._prev.end)
 
     def _parse_column_ops(self, this: exp.Expr | None) -> exp.Expr | None:
         # `1 .a` would print as `1.a`, which is no number and no name.
@@ -261,7 +272,7 @@ class ExpressionGrammar(CallGrammar):
             if len(items) != 1:
                 self.raise_error("Expecting ]", first)
             node = exp.Bracket(this=this, expressions=items)
-        node.update_positions(this if this is not None and word else first)
+        node.update_positions(this.this if this is not None and word else first)
         node.meta["stop"] = self._prev.end
         return self._parse_bracket(node)
 
@@ -309,6 +320,7 @@ class ExpressionGrammar(CallGrammar):
             if not node.expressions:
                 self.fail("an expression")
         self._match_r_paren()
+        node.meta["stop"] = self._prev.end
         return node
 
     def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:

@@ -1,7 +1,7 @@
 """Where a node stands in the user's text.
 
 The parser leaves `line`, `col`, `start` and `end` (of the whole script, `end` included) in a node's `meta`; a call
-also has `stop`, the place of its closing bracket. All of it survives copies and takes no part in equality.
+or a list also has `stop`, the place of its closing bracket. All of it survives copies and takes no part in equality.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ def span_of(node: exp.Expr) -> Span | None:
     first: Span | None = None
     end = -1
     for part in node.walk():
+        end = max(end, part.meta.get("stop", -1) + 1)
         span = own_span(part)
         if span is None:
             continue
-        end = max(end, span.end, part.meta.get("stop", -1) + 1)
+        end = max(end, span.end)
         if first is None or span.start < first.start:
             first = span
     return first and Span(first.line, first.column, end - first.start, first.start)

@@ -69,5 +69,71 @@ def test_without_a_bound_the_answer_changes(condition: str) -> None:
     assert plan_job(plan).kind == "finish"
 
 
+KEYED = """
+CREATE STREAM sent (id BIGINT NOT NULL, shop STRING, ref BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+CREATE STREAM seen (id BIGINT NOT NULL, shop STRING, ref BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+"""
+SOON = "seen.ts BETWEEN sent.ts AND sent.ts + INTERVAL '1' MINUTE"
+
+
+@pytest.mark.parametrize(
+    ("condition", "joined"),
+    [
+        (f"sent.id NOT IN (SELECT id FROM seen WHERE {SOON})", f"sent.id = seen.id AND {SOON}"),
+        (f"NOT id IN (SELECT seen.id FROM seen WHERE {SOON})", f"sent.id = seen.id AND {SOON}"),
+        (
+            f"sent.ref IS NOT NULL AND sent.ref NOT IN (SELECT id FROM seen WHERE {SOON})",
+            f"sent.ref = seen.id AND {SOON}",
+        ),
+        (
+            f"id NOT IN (SELECT ref FROM seen WHERE {SOON} AND ref IS NOT NULL)",
+            f"sent.id = seen.ref AND ({SOON} AND seen.ref IS NOT NULL)",
+        ),
+        # Something else is equal: what may be NULL is looked at for the rows for which it is.
+        (
+            f"sent.ref NOT IN (SELECT ref FROM seen WHERE seen.shop = sent.shop AND {SOON})",
+            f"(sent.ref = seen.ref OR sent.ref IS NULL OR seen.ref IS NULL) AND (seen.shop = sent.shop AND {SOON})",
+        ),
+        (
+            f"sent.id NOT IN (SELECT ref FROM seen WHERE seen.shop = sent.shop AND {SOON})",
+            f"(sent.id = seen.ref OR seen.ref IS NULL) AND (seen.shop = sent.shop AND {SOON})",
+        ),
+    ],
+)
+def test_not_in_is_an_anti_join_where_nulls_can_be_told(condition: str, joined: str) -> None:
+    written = f"{KEYED} {VIEW} SELECT sent.id FROM sent WHERE {condition}"
+    plan = planned(written)
+    assert plan.mode is Mode.APPEND
+    assert plan_job(plan).kind == "append"
+    kept = " WHERE sent.ref IS NOT NULL" if condition.startswith("sent.ref IS") else ""
+    same = planned(f"{KEYED} {VIEW} SELECT sent.id FROM sent LEFT ANTI JOIN seen ON {joined}{kept}")
+    assert spark_sql(plan.spark, pretty=False) == spark_sql(same.spark, pretty=False)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT sent.id FROM sent WHERE sent.ref NOT IN (SELECT id FROM seen WHERE {SOON})",
+        f"SELECT sent.id FROM sent WHERE sent.id NOT IN (SELECT ref FROM seen WHERE {SOON})",
+        # Only one of the sides, or not for every row.
+        f"SELECT sent.id FROM sent WHERE sent.ref IS NOT NULL AND sent.ref NOT IN (SELECT ref FROM seen WHERE {SOON})",
+        (
+            f"SELECT sent.id FROM sent WHERE sent.id NOT IN (SELECT ref FROM seen WHERE {SOON} AND "
+            "(seen.ref IS NOT NULL OR seen.shop = 'x'))"
+        ),
+        f"SELECT sent.id FROM sent WHERE sent.id NOT IN (SELECT ref FROM seen WHERE {SOON} AND seen.ref IS NULL)",
+        # The name is that of a query, whose column is another one.
+        (
+            f"WITH seen AS (SELECT ref AS id, ts FROM sent) "
+            f"SELECT sent.id FROM sent WHERE sent.id NOT IN (SELECT seen.id FROM seen WHERE {SOON})"
+        ),
+    ],
+)
+def test_not_in_of_what_may_be_null_changes(query: str) -> None:
+    plan = planned(f"{KEYED} {VIEW} {query}")
+    assert plan.mode is Mode.RETRACT
+    assert plan_job(plan).kind == "finish"
+
+
 def test_over_a_table_it_stays_a_subquery() -> None:
     assert "EXISTS(" in text("SELECT t.symbol FROM trades t WHERE EXISTS (SELECT 1 FROM names n WHERE n.id = t.symbol)")

@@ -43,6 +43,10 @@ def pointed(sql: str, said: str) -> str:
         ("SELECT k, abs(K\n + 1) AS x FROM s", "abs(`k` + 1) AS `x`", "`k` + 1", "K\n + 1"),
         ("SELECT v FROM s WHERE CAST(k AS BIGINT) > 5", "CAST(`k` AS BIGINT) > 5", "CAST(`k` AS BIGINT)", "CAST(k AS BIGINT)"),
         ("SELECT SUM(v * w) AS x FROM s", "SUM(`s`.`v` * `s`.`w`)", "`s`.`v` * `s`.`w`", "v * w"),
+        ("SELECT 2 * (v + w) AS x FROM s", "2 * (`s`.`v` + `s`.`w`)", "2 * (`s`.`v` + `s`.`w`)", "2 * (v + w)"),
+        ("SELECT (v + w) * 2 AS x FROM s", "(`s`.`v` + `s`.`w`) * 2", "(`s`.`v` + `s`.`w`) * 2", "(v + w) * 2"),
+        ("SELECT -v * w AS x FROM s", "-`s`.`v` * `s`.`w`", "-`s`.`v` * `s`.`w`", "-v * w"),
+        ("SELECT v + -w AS x FROM s", "`s`.`v` + -`s`.`w`", "-`s`.`w`", "-w"),
         ("SELECT v * w AS x, v * w AS y FROM s", "`s`.`v` * `s`.`w`", "`s`.`v` * `s`.`w`", "v * w"),
     ],
 )  # fmt: skip
@@ -57,6 +61,28 @@ def test_a_cast_that_spark_does_not_mark_is_found_by_its_types() -> None:
     assert pointed(f"CREATE MATERIALIZED VIEW m AS {query}", OVERFLOW) == "CAST(v AS INT)"
     two = "SELECT CAST(v AS INT) AS x, CAST(w AS INT) AS y FROM s"
     assert pointed(f"CREATE MATERIALIZED VIEW m AS {two}", OVERFLOW) == two
+
+
+@pytest.mark.parametrize(
+    ("query", "written"),
+    [
+        ("SELECT k, 1 / v AS x FROM s", "1 / v"),
+        ("SELECT k, SUM(v) / (SUM(w) - 1) AS x FROM s GROUP BY k", "SUM(v) / (SUM(w) - 1)"),
+        ("SELECT v % w AS x FROM s", "v % w"),
+        ("SELECT 1 / v AS x, 1 / w AS y FROM s", "SELECT 1 / v AS x, 1 / w AS y FROM s"),
+        ("SELECT 1 / v AS x FROM s WHERE MOD(v, w) = 1", "SELECT 1 / v AS x FROM s WHERE MOD(v, w) = 1"),
+        ("SELECT 1 / x AS y FROM halves", "SELECT 1 / x AS y FROM halves"),
+    ],
+)
+def test_the_only_division_is_what_divides_by_zero(query: str, written: str) -> None:
+    """The view store tells that much alone."""
+    setup = f"{SETUP} CREATE VIEW halves AS SELECT v / w AS x FROM s;"
+    sql = f"{setup} CREATE MATERIALIZED VIEW m AS {query}"
+    report = analyze_script(sql)[-1]
+    failure = RuntimeFailure("DATA_ERROR", "job m: division by zero")
+    place(failure, report)
+    assert failure.span is not None
+    assert sql[failure.span.start : failure.span.end] == written
 
 
 @pytest.mark.parametrize(

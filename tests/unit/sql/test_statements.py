@@ -221,6 +221,15 @@ def test_the_kind_of_a_failed_statement(text: str, kind: str) -> None:
     assert parsed.kind == kind
 
 
+def test_dropping_a_job_without_a_name_is_a_name_that_is_missing() -> None:
+    for text in ("DROP JOB", "drop job;", "DROP JOB IF EXISTS;"):
+        error = refusal(text)
+        assert error.condition == "SYNTAX_ERROR"
+        assert error.message == "expected the name of a job, found the end of the statement"
+    [parsed] = parse_script('DROP JOB "job"')
+    assert parsed.statement == s.ControlJob(action="DROP", name=s.Name("job", quoted=True))
+
+
 @pytest.mark.parametrize("action", ["PAUSE", "RESUME", "RESTART", "STOP"])
 def test_a_job_without_a_name_is_a_name_that_is_missing(action: str) -> None:
     for text in (action, f"{action} JOB", f"{action} job;"):

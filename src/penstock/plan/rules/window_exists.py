@@ -21,6 +21,7 @@ from sqlglot import exp
 from penstock.plan.joins import all_of, conjuncts_of
 
 _BOUNDS = frozenset({"window_start", "window_end"})
+HasValue = Callable[[exp.Select, exp.Column], bool]
 
 
 def window_exists(tree: exp.Expr) -> exp.Expr:
@@ -29,25 +30,33 @@ def window_exists(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def exists_as_joins(tree: exp.Expr, wanted: Callable[[exp.Expr], bool]) -> bool:
-    """Put semi and anti joins in place of EXISTS and IN whose condition is wanted; whether there are any."""
+def exists_as_joins(tree: exp.Expr, wanted: Callable[[exp.Expr], bool], has_value: HasValue | None = None) -> bool:
+    """Put semi and anti joins in place of EXISTS and IN whose condition is wanted; whether there are any.
+
+    `has_value` tells of a column of a SELECT whether it is never NULL: NOT IN then compares nothing but equality, by
+    which rows can be joined. Where it may be NULL, something else in the condition has to be equal.
+    """
     found = [
-        _rewrite(select, select.args["where"], wanted)
+        _rewrite(select, select.args["where"], wanted, has_value or _unknown)
         for select in list(tree.find_all(exp.Select))
         if isinstance(select.args.get("where"), exp.Where)
     ]
     return any(found)
 
 
+def _unknown(select: exp.Select, column: exp.Column) -> bool:
+    return False
+
+
 def _compares_bounds(condition: exp.Expr) -> bool:
     return any(column.name.casefold() in _BOUNDS for column in condition.find_all(exp.Column))
 
 
-def _rewrite(select: exp.Select, where: exp.Where, wanted: Callable[[exp.Expr], bool]) -> bool:
+def _rewrite(select: exp.Select, where: exp.Where, wanted: Callable[[exp.Expr], bool], has_value: HasValue) -> bool:
     kept: list[exp.Expr] = []
     joins: list[exp.Join] = []
     for conjunct in conjuncts_of(where.this):
-        join = _join(conjunct, wanted)
+        join = _join(select, conjunct, wanted, has_value)
         if join is None:
             kept.append(conjunct)
         else:
@@ -60,7 +69,9 @@ def _rewrite(select: exp.Select, where: exp.Where, wanted: Callable[[exp.Expr], 
     return True
 
 
-def _join(conjunct: exp.Expr, wanted: Callable[[exp.Expr], bool]) -> exp.Join | None:
+def _join(
+    select: exp.Select, conjunct: exp.Expr, wanted: Callable[[exp.Expr], bool], has_value: HasValue
+) -> exp.Join | None:
     negated = isinstance(conjunct, exp.Not)
     asked = conjunct.this if negated else conjunct
     inner = asked.this if isinstance(asked, exp.Exists) else asked.args.get("query")
@@ -76,15 +87,16 @@ def _join(conjunct: exp.Expr, wanted: Callable[[exp.Expr], bool]) -> exp.Join | 
         return None
     source = inner.args["from_"].this
     if isinstance(asked, exp.In):
-        equal = _equal(asked.this, inner, negated=negated)
+        equal = _equal(asked.this, inner, select if negated else None, has_value)
         if equal is None:
             return None
         condition = exp.And(this=equal, expression=condition.copy())
     return exp.Join(this=source.copy(), kind="ANTI" if negated else "SEMI", on=condition.copy())
 
 
-def _equal(value: exp.Expr, inner: exp.Select, *, negated: bool) -> exp.Expr | None:
-    """What IN compares; None where a name could mean another column inside a join."""
+def _equal(value: exp.Expr, inner: exp.Select, leaves_out: exp.Select | None, has_value: HasValue) -> exp.Expr | None:
+    """What IN compares, or NOT IN of the query that `leaves_out` rows; None where a name could mean another column
+    inside a join."""
     alias = inner.args["from_"].this.alias_or_name
     item = inner.expressions[0].unalias() if len(inner.expressions) == 1 else None
     if not isinstance(item, exp.Column) or isinstance(item.this, exp.Star) or not alias:
@@ -95,12 +107,13 @@ def _equal(value: exp.Expr, inner: exp.Select, *, negated: bool) -> exp.Expr | N
     if other.args.get("table") is None:
         other.set("table", exp.to_identifier(alias))
     equal: exp.Expr = exp.EQ(this=value.copy(), expression=other)
-    if not negated:
+    if leaves_out is None:
         return equal
     # NOT IN leaves a row out also where it is not known whether it is in
-    for side in (value, other):
+    unsure = [side for select, side in ((leaves_out, value), (inner, other)) if not has_value(select, side)]
+    for side in unsure:
         equal = exp.Or(this=equal, expression=exp.Is(this=side.copy(), expression=exp.Null()))
-    return exp.Paren(this=equal)
+    return exp.Paren(this=equal) if unsure else equal
 
 
 def _plain(inner: exp.Select) -> bool:
