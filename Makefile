@@ -16,7 +16,7 @@ TWO_SESSIONS := -n 2 --dist loadfile --no-loadscope-reorder
 SPARK_TESTS  := tests/batch tests/cli tests/docs tests/engine tests/spark
 NEXT_SPARK := 4.3.0
 NEXT_VENV  := $(VENV)-spark43
-EVENT_TIME_TESTS := tests/spark/test_watermark_calls.py tests/engine/test_event_time.py
+EVENT_TIME_TESTS := tests/spark/test_watermark_calls.py tests/spark/test_watch.py tests/spark/test_quick_json.py tests/engine/test_event_time.py
 # The tool that writes the lock files; it is needed for `make lock` only, so it has an environment of its own.
 UV_VERSION := 0.13.7
 LOCK_VENV  := $(VENV)-lock

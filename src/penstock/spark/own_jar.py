@@ -34,6 +34,7 @@ def own_jar(otherwise: Path) -> Path:
     for place in places:
         if (place / name).is_file():
             return place / name
+    why = ""
     for place in places:
         try:
             place.mkdir(parents=True, exist_ok=True)
@@ -41,11 +42,9 @@ def own_jar(otherwise: Path) -> Path:
                 jar = Path(made) / name
                 _build(jar)
                 return jar.replace(place / name)  # whole or not at all
-        except PermissionError:
-            continue
         except OSError as error:
-            raise _failed(f"{place}: {(error.strerror or 'error').lower()}") from error
-    raise _failed(f"neither {places[0]} nor {places[1]} can be written")
+            why = f"{place} cannot be written: {(error.strerror or 'error').lower()}"
+    raise _failed(why)
 
 
 def _build(jar: Path) -> None:
