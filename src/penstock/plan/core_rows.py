@@ -17,6 +17,7 @@ from penstock.plan.relation import Mode
 from penstock.plan.spark_blocks import aggregates, relations, scans
 from penstock.plan.store_terms import UNKNOWN, kept
 from penstock.plan.store_text import writable
+from penstock.plan.store_unnest import arrays_of, makes_rows_of
 from penstock.plan.trees import aggregate_text, column, identifier, stand_in, type_of, typed
 
 if TYPE_CHECKING:
@@ -208,8 +209,9 @@ class CoreRows:
 
         def visit(node: exp.Expr, *, inside: bool) -> None:
             """`inside`: each row is seen, not each group."""
-            for child in list(node.iter_expressions()):
-                if id(child) in below or isinstance(child, exp.Table):
+            made = makes_rows_of(node)
+            for child in list(node.iter_expressions()) if made is None else arrays_of(made):
+                if id(child) in below or (isinstance(child, exp.Table) and makes_rows_of(child) is None):
                     continue
                 if isinstance(child, exp.Lambda) or (isinstance(child, exp.Select) and node is not block):
                     continue  # what is inside is of its parameters; a query of its own

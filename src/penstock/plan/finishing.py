@@ -28,6 +28,7 @@ from penstock.plan.spark_blocks import outputs, scans
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.store_asked import AskedOfSpark
 from penstock.plan.store_terms import DiffersError, kept
+from penstock.plan.store_unnest import makes_rows_of
 from penstock.plan.trees import (
     aggregate_text,
     aliased,
@@ -139,10 +140,10 @@ def finished(plan: LogicalPlan) -> Finished:
     check_views(plan, known)
     tree = plan.spark.copy()
     made_of_rows = [each for each in tree.find_all(exp.Lateral) if not isinstance(each.this, exp.Subquery)]
-    if made_of_rows or any(table.name not in known for table in scans(tree)):
+    if any(makes_rows_of(each) is None for each in made_of_rows) or any(each.name not in known for each in scans(tree)):
         raise NotFinishableError(
-            "rows that are made of an array are not answered by the view store",
-            "put them into a subquery, FROM (SELECT … FROM … CROSS JOIN UNNEST(…))",
+            "a table function is not answered by the view store",
+            "put it into a subquery over its stream, FROM (SELECT … FROM … CROSS JOIN LATERAL …), or write UNNEST",
         )
     prune(tree)
     settle_lists(tree)

@@ -35,6 +35,7 @@ from penstock.plan.rules.distinct_aggregates import distinct_aggregates
 from penstock.plan.rules.group_by_references import alias_of
 from penstock.plan.scope import Scope
 from penstock.plan.select_list import plan_select_list
+from penstock.plan.store_unnest import makes_rows_of
 from penstock.plan.trees import (
     aggregate_text,
     column,
@@ -141,6 +142,14 @@ def _expression_subquery(context: PlanContext, tree: exp.Expr, scope: Scope) -> 
             span=span_of(tree),
             mode=Mode.RETRACT.value,
         )
+    if context.continuous and not context.kept and _of_own_array(relation.tree):
+        raise NotYetError(
+            "UPDATING_SUBQUERY",
+            "a subquery over an array of each row of a stream is not there yet",
+            hint="write CROSS JOIN UNNEST(…) beside the stream, or functions of arrays such as FILTER and TRANSFORM",
+            span=span_of(tree),
+            mode=Mode.RETRACT.value,
+        )
     context.subqueries.append(relation.node)
     visible = [entry for entry in relation.fields if not entry.hidden]
     if len(visible) != len(relation.fields):
@@ -151,6 +160,12 @@ def _expression_subquery(context: PlanContext, tree: exp.Expr, scope: Scope) -> 
     found = exp.Subquery(this=relation.tree)
     found.meta["penstock_type"] = visible[0].type if visible else None
     return found
+
+
+def _of_own_array(tree: exp.Expr) -> bool:
+    """Whether a query makes rows of an array that stands in front of it: Spark has no such subquery over a stream."""
+    calls = [makes_rows_of(table) for table in tree.find_all(exp.Table)]
+    return any(made is not None and made.find(exp.Column) is not None for made in calls)
 
 
 def _where(block: Block) -> None:
