@@ -10,7 +10,8 @@ import pytest
 
 import penstock
 from tests.engine.answers import at, read
-from tests.engine.test_quantified import add_both, answer_of, make_streams
+from tests.engine.test_more_shapes import SESSIONS
+from tests.engine.test_quantified import BUCKET, add_both, answer_of, make_streams
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -114,6 +115,34 @@ CHANGING: Final[dict[str, str | tuple[str, str]]] = {
             "QUALIFY row_number() OVER (PARTITION BY cat ORDER BY tag DESC, id) = 1"
         ),
     ),
+    # Windows over a subquery of rows that replace each other, and more of them than are written out.
+    "tumbled_below": (
+        (
+            "SELECT cat, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS n "
+            "FROM (SELECT id, cat, ts FROM c WHERE cat > 0) AS x GROUP BY cat, TUMBLE(ts, INTERVAL '10' SECOND)"
+        ),
+        f"SELECT cat, {BUCKET.format('c')}, count(*) FROM c WHERE cat > 0 GROUP BY ALL",
+    ),
+    "sessions_below": (
+        (
+            "SELECT cat, SESSION_START(ts, INTERVAL '3' SECOND) AS s, SESSION_END(ts, INTERVAL '3' SECOND) AS e, "
+            "COUNT(*) AS n FROM (SELECT cat, ts FROM c WHERE id > 1) GROUP BY cat, SESSION(ts, INTERVAL '3' SECOND)"
+        ),
+        (
+            f"SELECT cat, s, e, count(*) FROM ({SESSIONS.format('(SELECT cat, ts FROM c WHERE id > 1)', 'cat')}) AS z "
+            "GROUP BY ALL"
+        ),
+    ),
+    "many_hops": (
+        (
+            "SELECT cat, window_start, window_end, COUNT(*) AS n FROM HOP(TABLE c, DESCRIPTOR(ts), INTERVAL '1' SECOND, "
+            "INTERVAL '70' SECOND) GROUP BY cat, window_start, window_end"
+        ),
+        (
+            "SELECT cat, w, w + INTERVAL 70 SECOND, count(*) FROM (SELECT cat, date_trunc('second', ts) - to_seconds(i) AS w "
+            "FROM c, range(0, 70) AS r(i)) GROUP BY ALL"
+        ),
+    ),
 }
 
 
@@ -136,6 +165,50 @@ def test_answers_that_change(db: penstock.Database) -> None:
                 assert read(db, name) == answer, f"{name} after step {step}"
                 had_rows |= {name} if answer else set()
         assert had_rows == set(CHANGING), "an answer without rows says nothing"
+
+
+def test_the_clock_of_rows(db: penstock.Database) -> None:
+    """G3: what is made of several rows has the time at which the newest of them came; later batches change nothing."""
+    db.execute("CREATE STREAM p (k BIGINT, seen AS PROCTIME())")
+    db.execute("CREATE STREAM q (k BIGINT, v BIGINT, seen AS PROCTIME())")
+    views = {
+        "pairs": (
+            "SELECT p.k, q.v, p.seen AS one, q.seen AS two, NOW() AS t, CURRENT_DATE AS d FROM p LEFT JOIN q ON p.k = q.k"
+        ),
+        "groups": (
+            "SELECT k, COUNT(DISTINCT v) AS n, MAX(seen) AS last, CURRENT_TIMESTAMP AS t, MIN(CURRENT_TIMESTAMP) AS f, "
+            "MIN(seen) AS first FROM q WHERE seen <= NOW() GROUP BY k"
+        ),
+        "none": "SELECT k, COUNT(DISTINCT v) AS n FROM q WHERE seen > NOW() GROUP BY k",
+        "ranked": (
+            "SELECT k, COUNT(*) AS n, RANK() OVER (PARTITION BY window_start ORDER BY COUNT(*) DESC) AS r "
+            "FROM TUMBLE(TABLE q, DESCRIPTOR(seen), INTERVAL '30000' DAY) GROUP BY k, window_start, window_end"
+        ),
+        "largest": (
+            "SELECT MAX(n) AS n FROM "
+            "(SELECT k, COUNT(*) AS n FROM q GROUP BY k, TUMBLE(PROCTIME(), INTERVAL '30000' DAY))"
+        ),
+    }
+    for name, query in views.items():
+        db.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    before: dict[int, object] = {}
+    for step in range(3):
+        db.append("p", [{"k": step}])
+        db.append("q", [{"k": k, "v": step} for k in range(step + 1)])
+        db.settle(180)
+        pairs = read(db, "pairs")
+        assert [(k, v) for k, v, *_ in pairs] == [(k, v) for k in range(step + 1) for v in range(k, step + 1)]
+        for k, v, one, two, t, d in pairs:
+            assert t == max(one, two), (k, v)
+            assert d == t.date()
+        groups = read(db, "groups")
+        assert [(k, n) for k, n, *_ in groups] == [(k, step + 1 - k) for k in range(step + 1)]
+        for k, _, last, t, f, first in groups:
+            assert (t, f) == (last, first)
+            assert before.setdefault(k, first) == first
+        assert read(db, "none") == []
+        assert read(db, "ranked") == [(k, step + 1 - k, k + 1) for k in range(step + 1)]
+        assert read(db, "largest") == [(step + 1,)]
 
 
 def _change(db: penstock.Database, oracle: duckdb.DuckDBPyConnection, rnd: random.Random, step: int) -> None:

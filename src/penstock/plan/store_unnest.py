@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.plan.store_terms import DiffersError, Term, kept, quoted
-from penstock.types import INT
+from penstock.plan.trees import whole_number
+from penstock.types import INT, SqlType
 
 if TYPE_CHECKING:
     from penstock.plan.store_expressions import StoreExpressions
@@ -57,7 +58,7 @@ def _alone(array: exp.Expr) -> exp.Expr:
 
 def rows_of(write: StoreExpressions, call: exp.Anonymous, names: list[str]) -> tuple[str, Columns]:
     """DuckDB's query that makes the rows, and their columns."""
-    arrays = [write.term(array) for array in arrays_of(call)]
+    arrays = [_numbers(array) or write.term(array) for array in arrays_of(call)]
     values = names[:-1] if call.meta.get(_ORDINAL) else names
     place = names[-1] if call.meta.get(_ORDINAL) else None
     if any(array.known.name not in ("ARRAY", "MAP") for array in arrays):
@@ -75,6 +76,16 @@ def rows_of(write: StoreExpressions, call: exp.Anonymous, names: list[str]) -> t
         return _taken_apart(arrays[0], found, names)
     items = ", ".join(f"{sql} AS {quoted(name)}" for (sql, _), name in zip(found, names, strict=True))
     return f"SELECT {items}", {name: kind for (_, kind), name in zip(found, names, strict=True)}
+
+
+def _numbers(array: exp.Expr) -> Term | None:
+    """SEQUENCE of numbers that are written out."""
+    if not isinstance(array, exp.Anonymous) or array.name.lower() != "sequence" or len(array.expressions) != 2:
+        return None
+    first, last = (whole_number(end) for end in array.expressions)
+    if first is None or last is None or last < first:
+        return None
+    return Term(f"CAST(range({first}, {last + 1}) AS INTEGER[])", SqlType("ARRAY", elements=(INT,)))
 
 
 def _of_one(array: Term, names: list[str], place: str | None) -> list[tuple[str, SqlType | None]]:

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from penstock.plan.job_plan import plan_job
+from penstock.plan.store_text import store_sql
 from tests.unit.plan.analysis import planned
 from tests.unit.plan.test_quantified import STREAMS
 
@@ -54,3 +55,17 @@ def test_a_subquery_over_an_array_of_its_row_keeps_the_key() -> None:
     finish = plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW mv AS {query}")).finish
     assert finish is not None
     assert finish.keys == ("cat",)
+
+
+def test_arrays_of_an_aggregate_that_changes() -> None:
+    query = (
+        "SELECT cat, x FROM (SELECT cat, COLLECT_LIST(id) AS xs FROM a GROUP BY cat) AS t CROSS JOIN UNNEST(xs) AS u(x)"
+    )
+    assert plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW mv AS {query}")).kind == "finish"
+
+
+def test_a_view_is_taken_apart_where_it_is_kept() -> None:
+    text = store_sql(planned(f"{STREAMS} CREATE MATERIALIZED VIEW v AS SELECT id, tags FROM a; "
+                             "SELECT id, x FROM v CROSS JOIN UNNEST(tags) AS u(x)"))  # fmt: skip
+    assert text is not None
+    assert 'LATERAL (SELECT unnest("v"."tags") AS "x") AS "u"' in text
