@@ -115,6 +115,21 @@ CHANGING: Final[dict[str, str | tuple[str, str]]] = {
             "QUALIFY row_number() OVER (PARTITION BY cat ORDER BY tag DESC, id) = 1"
         ),
     ),
+    # The largest values, as in ksqlDB.
+    "largest_of_rows": (
+        "SELECT cat, TOPK(price, 3) AS l, TOPKDISTINCT(price, 2) AS d FROM a GROUP BY cat",
+        (
+            "SELECT cat, coalesce(list(price ORDER BY price DESC) FILTER (WHERE price IS NOT NULL), [])[:3], "
+            "coalesce(list(DISTINCT price ORDER BY price DESC) FILTER (WHERE price IS NOT NULL), [])[:2] FROM a GROUP BY cat"
+        ),
+    ),
+    "largest_of_changes": (
+        "SELECT cat, TOPK(label, 2) AS l, TOPKDISTINCT(label, 2) AS d FROM c GROUP BY cat",
+        (
+            "SELECT cat, coalesce(list(label ORDER BY label DESC) FILTER (WHERE label IS NOT NULL), [])[:2], "
+            "coalesce(list(DISTINCT label ORDER BY label DESC) FILTER (WHERE label IS NOT NULL), [])[:2] FROM c GROUP BY cat"
+        ),
+    ),
     # Windows over a subquery of rows that replace each other, and more of them than are written out.
     "tumbled_below": (
         (

@@ -52,7 +52,8 @@ def arrays_of(call: exp.Anonymous) -> list[exp.Expr]:
 def _alone(array: exp.Expr) -> exp.Expr:
     """Beside other arrays, one that is not there counts as empty: UNNEST takes it so by itself."""
     if isinstance(array, exp.Anonymous) and array.name.lower() == "coalesce":
-        return array.expressions[0]
+        found: exp.Expr = array.expressions[0]
+        return found
     return array
 
 

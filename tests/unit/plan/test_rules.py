@@ -17,6 +17,7 @@ from penstock.plan.rules.inline_ctes import inline_ctes
 from penstock.plan.rules.named_windows import named_windows
 from penstock.plan.rules.order import RULES, Rule
 from penstock.plan.rules.qualify import qualify
+from penstock.plan.rules.topk import topk
 from penstock.plan.rules.window_exists import window_exists
 from penstock.plan.rules.with_ties import with_ties
 from penstock.plan.spark_text import spark_sql
@@ -35,6 +36,7 @@ BY_NAME: dict[str, Rule] = {
     "distinct_on": distinct_on,
     "with_ties": with_ties,
     "having_all": having_all,
+    "topk": topk,
     "array_queries": array_queries,
 }
 
