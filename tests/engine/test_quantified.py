@@ -148,15 +148,15 @@ CLOSING: Final = {
 def test_answers_that_change(db: penstock.Database) -> None:
     rnd = random.Random(11)  # noqa: S311
     with duckdb.connect() as oracle:
-        _streams(db, oracle)
+        make_streams(db, oracle)
         for name, query in CHANGING.items():
             db.execute(f"CREATE MATERIALIZED VIEW {name} AS {query if isinstance(query, str) else query[0]}")
         had_rows = set()
         for step in range(3):
-            _add_both(db, oracle, rnd, step, count=14)
+            add_both(db, oracle, rnd, step, count=14)
             db.settle(180)
             for name, query in CHANGING.items():
-                answer = _answer(oracle, query if isinstance(query, str) else query[1])
+                answer = answer_of(oracle, query if isinstance(query, str) else query[1])
                 assert read(db, name) == answer, f"{name} after step {step}"
                 had_rows |= {name} if answer else set()
         assert had_rows == set(CHANGING), "an answer without rows says nothing"
@@ -165,27 +165,28 @@ def test_answers_that_change(db: penstock.Database) -> None:
 def test_windows_that_close(db: penstock.Database) -> None:
     rnd = random.Random(12)  # noqa: S311
     with duckdb.connect() as oracle:
-        _streams(db, oracle)
+        make_streams(db, oracle)
         for name, (query, _) in CLOSING.items():
             db.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
         for step in range(3):
-            _add_both(db, oracle, rnd, step, count=14)
+            add_both(db, oracle, rnd, step, count=14)
             db.settle(180)
         for name, (_, query) in CLOSING.items():
             db.drain(name, 180)
-            answer = _answer(oracle, query)
+            answer = answer_of(oracle, query)
             assert answer, name
             assert read(db, name) == answer, name
 
 
-def _streams(db: penstock.Database, oracle: duckdb.DuckDBPyConnection) -> None:
+def make_streams(db: penstock.Database, oracle: duckdb.DuckDBPyConnection) -> None:
+    """The streams of these tests, and tables of the same columns beside them."""
     for name, columns in (("a", A), ("b", B)):
         db.execute(f"CREATE STREAM {name} ({columns}, WATERMARK FOR ts AS ts - INTERVAL '1' MINUTE)")
     oracle.execute("CREATE TABLE a (id BIGINT, cat BIGINT, price BIGINT, tags VARCHAR[], ns BIGINT[], ts TIMESTAMP)")
     oracle.execute("CREATE TABLE b (aid BIGINT, price BIGINT, ts TIMESTAMP)")
 
 
-def _add_both(
+def add_both(
     db: penstock.Database, oracle: duckdb.DuckDBPyConnection, rnd: random.Random, step: int, *, count: int
 ) -> None:
     """Few values, so that many are equal, and now and then none."""
@@ -212,7 +213,8 @@ def _add(
     oracle.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", plain)
 
 
-def _answer(oracle: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
+def answer_of(oracle: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
+    """What DuckDB answers over the same rows."""
     zone = at(0).tzinfo
     return in_order(
         tuple(value.replace(tzinfo=zone) if isinstance(value, datetime) else value for value in row)

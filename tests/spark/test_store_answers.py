@@ -114,7 +114,17 @@ def expressions() -> list[str]:
               "at - INTERVAL '15' MINUTE", "ts > '2024-01-01'", "ts >= '2024-01-01 00:00:00.5'",
               "ts < TIMESTAMP '2024-01-29 00:00:01'", "day = '2024-02-29'", "day > DATE '2000-01-01'",
               "ts = '2024-01-29T00:00:00'", "ts + INTERVAL '250' MILLISECOND"]  # fmt: skip
-    found += ["a[1]", "a[2]", "a[9]", "size(a)", "a[1] + 1"]
+    found += [
+        "a[1]",
+        "a[2]",
+        "a[9]",
+        "size(a)",
+        "slice(a, 1, 1)",
+        "slice(a, 2, 9)",
+        "slice(a, 5, 1)",
+        "slice(a, 1, 0)",
+        "a[1] + 1",
+    ]
     found += ["round(d, 2)", "round(e, 1)", "round(d)", "round(d * 0.1, 2)", "round(i)", "round(i / 8, 2)", "floor(d)",
               "ceil(e)", "floor(i)", "ceiling(i / 4)"]  # fmt: skip
     found += ["1", "1.5", "'x'", "TRUE", "1e3", "2147483648", "0.001", "i > 1.5 AND d < 1e2", "d > 2147483648"]
@@ -176,6 +186,7 @@ QUERIES = [
     "SELECT flag, AVG(m) AS a, AVG(n) AS b, AVG(DISTINCT m) AS c FROM v GROUP BY flag",
     "SELECT AVG(m) AS a, AVG(-m) AS b, AVG(m) FILTER (WHERE id > 100) AS c FROM v",
     "SELECT COUNT(DISTINCT i, flag) AS a, COUNT(DISTINCT s, d) AS b FROM v",
+    "SELECT i, x, o FROM v LEFT JOIN UNNEST(a) WITH ORDINALITY AS u(x, o) ON TRUE",
     "SELECT flag, size(collect_list(i)) AS a, size(collect_set(i % 2)) AS b FROM v GROUP BY flag",
     "SELECT v.id, t.label FROM v, LATERAL (SELECT label FROM w WHERE w.k = v.i ORDER BY weight DESC, label LIMIT 1) AS t",
     "SELECT v.id, t.n FROM v LEFT JOIN LATERAL (SELECT COUNT(*) AS n FROM w WHERE w.k <= v.i) AS t ON t.n > 0",

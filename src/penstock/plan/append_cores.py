@@ -163,7 +163,10 @@ def _relation(context: PlanContext, relation: Relation, static: frozenset[str], 
     shown: list[exp.Expr] = [aliased(field_tree(entry, _INNER, relation.window), entry.name) for entry in visible]
     tree = select(shown, subquery(relation.tree, _INNER))
     text = spark_sql(tree)
-    fields = tuple(Field(entry.name, entry.type, nullable=entry.nullable) for entry in visible)
+    fields = tuple(
+        Field(entry.name, entry.type, nullable=entry.nullable, processing_time=entry.processing_time)
+        for entry in visible
+    )
     known = context.cores.get(text)
     if known is None:
         read = dict.fromkeys(scan.relation for scan in all_nodes(relation.node) if isinstance(scan, Scan))

@@ -36,6 +36,8 @@ def assign_window(context: PlanContext, relation: Relation, leaf: Leaf, item: Wi
     time, _ = window_time(context, relation.node, scope, written.args.get("time"), span)
     if is_clock(time):
         spec = replace(spec, processing=True)
+        if context.kept:
+            context.notice("windows over processing time are shown as they fill, and their rows are kept for ever")
     keys = [scope.resolve(key) for key in written.args.get("keys") or []]
     for key in keys:
         context.read(key)

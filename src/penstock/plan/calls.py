@@ -48,6 +48,9 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> exp.Expr:
         return _user(binder, node, user)
     if name.casefold() == "proctime":
         return mark_nondeterministic(typed(call("current_timestamp"), TIMESTAMP), "PROCTIME")
+    if name.casefold() == "now" and not node.expressions:
+        # Spark's own NOW is another one when a batch is run again; CURRENT_TIMESTAMP is written down with the batch
+        return mark_nondeterministic(typed(exp.CurrentTimestamp(), TIMESTAMP), name)
     if name.lower() in DENIED:
         raise UnsupportedError(
             "FUNCTION_DENIED",

@@ -10,6 +10,7 @@ from sqlglot import exp
 from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_plan import KeptColumn, KeptRows, RowChanges
 from penstock.plan.joins import conjuncts_of
+from penstock.plan.kept_clock import shown_name
 from penstock.plan.nodes import Scan
 from penstock.plan.null_rows import made_up, null_of_nulls
 from penstock.plan.prune import columns_read
@@ -17,7 +18,17 @@ from penstock.plan.relation import Mode
 from penstock.plan.spark_blocks import aggregates, relations, scans
 from penstock.plan.store_terms import UNKNOWN, kept
 from penstock.plan.store_text import writable
-from penstock.plan.trees import aggregate_text, column, identifier, stand_in, type_of, typed
+from penstock.plan.store_unnest import arrays_of, makes_rows_of
+from penstock.plan.trees import (
+    aggregate_text,
+    column,
+    identifier,
+    nondeterministic_call,
+    own_nodes,
+    stand_in,
+    type_of,
+    typed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -160,6 +171,8 @@ class CoreRows:
             self._push(block, alias, own[alias])
         for alias, leaf in own.items():
             self._hoist(block, alias, leaf)
+        if len(own) == 1 and len(relations(block)) == 1:
+            self._keep_times(block, *next(iter(own.items())))
         read = columns_read(block)
         for alias, leaf in own.items():
             for entry in self._known[leaf.relation].fields:
@@ -208,8 +221,9 @@ class CoreRows:
 
         def visit(node: exp.Expr, *, inside: bool) -> None:
             """`inside`: each row is seen, not each group."""
-            for child in list(node.iter_expressions()):
-                if id(child) in below or isinstance(child, exp.Table):
+            made = makes_rows_of(node)
+            for child in list(node.iter_expressions()) if made is None else arrays_of(made):
+                if id(child) in below or (isinstance(child, exp.Table) and makes_rows_of(child) is None):
                     continue
                 if isinstance(child, exp.Lambda) or (isinstance(child, exp.Select) and node is not block):
                     continue  # what is inside is of its parameters; a query of its own
@@ -224,6 +238,16 @@ class CoreRows:
                 visit(child, inside=inside or rows)
 
         visit(block, inside=not grouped)
+
+    def _keep_times(self, block: exp.Select, alias: str, leaf: LeafRows) -> None:
+        """Lets Spark say at which time each row came, where the query asks for it: see kept_clock."""
+        scan = self._known[leaf.relation]
+        if isinstance(scan, Scan) and scan.kind == "materialized view":
+            return
+        for item in [*block.expressions, block.args.get("where")] if not aggregates(block) else []:
+            for node in list(own_nodes(item)) if item is not None else []:
+                if nondeterministic_call(node) is node:
+                    node.replace(self._computed(leaf, alias, node))
 
     def _writable(self, leaf: LeafRows, alias: str, value: exp.Expr) -> bool:
         fields = self._known[leaf.relation].fields
@@ -296,7 +320,7 @@ def _words(value: exp.Expr) -> str:
     from penstock.plan.spark_text import spark_sql
 
     if isinstance(value, exp.Column):
-        return value.name
+        return shown_name(value.name)
     plain = value.copy()
     for node in plain.find_all(exp.Column):
         node.set("table", None)

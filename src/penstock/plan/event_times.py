@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from penstock.plan.nodes import Node
     from penstock.plan.scope import Leaf, Resolved, Scope
 
+_KEPT_CLOCK = "penstock_kept_clock"
+
 
 def window_time(
     context: PlanContext, node: Node, scope: Scope, written: exp.Expr | None, span: Span | None
@@ -48,7 +50,7 @@ def window_time(
     if leaf is None or found.path:
         raise _not_event_time(found, node, span_of(written))
     if found.field.processing_time:
-        return _clock(context), leaf.alias
+        return (_kept_clock(found.tree) if context.kept else _clock(context)), leaf.alias
     if not found.field.window:
         _check_type(found, span_of(written))
     if node.bounded or leaf.open:
@@ -66,8 +68,16 @@ def _clock(context: PlanContext) -> exp.Expr:
     return mark_nondeterministic(now, "PROCTIME") if context.kept else now
 
 
+def _kept_clock(time: exp.Expr) -> exp.Expr:
+    """The time at which a row came, where all rows so far are kept, each with it."""
+    time.meta[_KEPT_CLOCK] = True
+    return time
+
+
 def is_clock(time: exp.Expr) -> bool:
     """Whether the time of a window is processing time."""
+    if time.meta.get(_KEPT_CLOCK):
+        return True
     return isinstance(time, exp.Anonymous) and time.name.casefold() == "current_timestamp"
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from penstock.plan.joins import conjuncts_of
-from penstock.plan.spark_blocks import aggregates, outputs, relations
+from penstock.plan.spark_blocks import aggregates, outputs, relations, scans
+from penstock.plan.store_unnest import makes_rows_of
 from penstock.plan.trees import aliased, call, column, own_nodes
 
 Place = tuple[str, str]  # alias, column
@@ -127,6 +128,8 @@ def _joined(query: exp.Select) -> list[Key]:
             asked = join.this.this
             found = [each for key in found if (each := _correlated(asked, key)) is not None]
             continue
+        if makes_rows_of(join.this) is not None:
+            continue  # each row makes its own
         if alias not in below or not isinstance(join.this, exp.Table | exp.Subquery):
             return []
         found = _by_equality(found, _of_relation(alias, below[alias]), join, _where_of(query))
@@ -220,6 +223,8 @@ def _correlated(around: exp.Expr, key: Key) -> Key | None:
     found = around.this if isinstance(around, exp.Exists | exp.Subquery) else None
     if isinstance(found, exp.Subquery):
         found = found.this
+    if isinstance(found, exp.Query) and not scans(found):
+        return key  # it sees the row in front of it and nothing else
     if not isinstance(found, exp.Select) or found.args.get("laterals") or _inner_queries(found):
         return None
     where = found.args.get("where")  # comes first: whatever else the subquery does, it does with rows of one key

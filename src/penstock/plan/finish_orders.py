@@ -14,6 +14,7 @@ from penstock.plan.spark_blocks import aggregates, group_keys, outputs, relation
 from penstock.plan.store_asked import AskedOfSpark
 from penstock.plan.store_terms import HANDED_ON
 from penstock.plan.store_text import kept_query
+from penstock.plan.store_unnest import makes_rows_of
 from penstock.plan.trees import column, own_nodes
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ def _columns(block: exp.Select, types: Mapping[str, Mapping[str, SqlType | None]
         found += [
             column(name, alias) for name, kind in columns.items() if kind is not None and kind.name not in HANDED_ON
         ]
+    for join in block.args.get("joins") or []:
+        if makes_rows_of(join.this) is not None:
+            found += [column(name.name, join.this.alias) for name in join.this.args["alias"].columns]
     return found
 
 

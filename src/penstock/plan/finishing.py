@@ -21,6 +21,7 @@ from penstock.plan.finish_plan import SIDE, FinishPlan
 from penstock.plan.finish_stages import Stages
 from penstock.plan.finish_versions import one_version_a_moment
 from penstock.plan.from_clause import NAMELESS
+from penstock.plan.kept_clock import CLOCKS
 from penstock.plan.nodes import Core, Filter, Finish, Output, Project, Scan
 from penstock.plan.prune import prune
 from penstock.plan.relation import HIDDEN_PREFIX, Mode, State
@@ -28,6 +29,7 @@ from penstock.plan.spark_blocks import outputs, scans
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.store_asked import AskedOfSpark
 from penstock.plan.store_terms import DiffersError, kept
+from penstock.plan.store_unnest import makes_rows_of
 from penstock.plan.trees import (
     aggregate_text,
     aliased,
@@ -121,11 +123,7 @@ class Finished:
 
 def finished(plan: LogicalPlan) -> Finished:
     """The cut of a query that was planned as if its input were bounded; NotFinishableError where there is none."""
-    called = nondeterministic_call(plan.spark)
-    if called is not None:
-        name = nondeterministic_name(called)
-        hint = "compute it in the query that reads the view" if name != "PROCTIME" else None
-        raise NotFinishableError(f"{name} differs each time it is computed", hint)
+    _check_repeatable(plan.spark, clocks=False)
     known: dict[str, Scan | Core] = {}
     for node in (plan.root, *plan.subqueries):
         for found in _read(node):
@@ -139,10 +137,10 @@ def finished(plan: LogicalPlan) -> Finished:
     check_views(plan, known)
     tree = plan.spark.copy()
     made_of_rows = [each for each in tree.find_all(exp.Lateral) if not isinstance(each.this, exp.Subquery)]
-    if made_of_rows or any(table.name not in known for table in scans(tree)):
+    if any(makes_rows_of(each) is None for each in made_of_rows) or any(each.name not in known for each in scans(tree)):
         raise NotFinishableError(
-            "rows that are made of an array are not answered by the view store",
-            "put them into a subquery, FROM (SELECT … FROM … CROSS JOIN UNNEST(…))",
+            "a table function is not answered by the view store",
+            "put it into a subquery over its stream, FROM (SELECT … FROM … CROSS JOIN LATERAL …), or write UNNEST",
         )
     prune(tree)
     settle_lists(tree)
@@ -150,6 +148,7 @@ def finished(plan: LogicalPlan) -> Finished:
         one_version_a_moment(tree)
         asked = AskedOfSpark()
         rows = CoreRows(tree, known)
+        _check_repeatable(tree, clocks=True)
         read = of_views(rows, known, asked)
         settle_orders(tree, rows.types)
         names = outputs(tree)
@@ -161,6 +160,17 @@ def finished(plan: LogicalPlan) -> Finished:
     texts = [*(each.read for each in read if each.read is not None), *(stage.text for stage in stages)]
     made = FinishPlan(_named(read, plan), tuple(stages), asked.within(texts, plan.functions))
     return Finished(_core(rows, made, plan.cores), made, types, static)
+
+
+def _check_repeatable(tree: exp.Expr, *, clocks: bool) -> None:
+    """What is different each time cannot be answered again; the clock can, where it is of a row that came with it."""
+    for node in tree.walk():
+        if nondeterministic_call(node) is not node:
+            continue
+        name = nondeterministic_name(node)
+        if clocks or name.casefold() not in CLOCKS:
+            hint = "compute it in the query that reads the view" if name != "PROCTIME" else None
+            raise NotFinishableError(f"{name} differs each time it is computed", hint)
 
 
 def _unknown(node: exp.Expr | None) -> str:

@@ -16,7 +16,7 @@ from penstock.plan.context import PlanContext, Relation
 from penstock.plan.join_times import note_join
 from penstock.plan.join_versions import is_asof, refuse_method, version_condition, with_versions
 from penstock.plan.joins import JoinRequest, PlannedJoin, Side, no_equal_nulls, plan_join, written_condition
-from penstock.plan.kept_windows import changes_below, shows_changes, windowed_rows
+from penstock.plan.kept_windows import never_closes, shows_changes, windowed_rows
 from penstock.plan.lateral import asked_once, beside_a_stream, lateral_query, reads_relations
 from penstock.plan.leaves import as_leaf, carrier
 from penstock.plan.nested_joins import NESTED, joined_columns, unbracketed
@@ -193,7 +193,7 @@ def _window_table(context: PlanContext, item: WindowTable, scope: Scope) -> Rela
         return core
     relation, leaf, _ = _item(context, inner, Scope(outer=scope.outer))
     made = assign_window(context, relation, leaf, item)
-    if context.kept and (open_session or (context.emit is not Emit.FINAL and changes_below(relation.node))):
+    if context.kept and (open_session or (context.emit is not Emit.FINAL and never_closes(made.node))):
         return _kept_window(context, item, made, scope) or made
     return made
 
@@ -202,7 +202,7 @@ def _kept_window(context: PlanContext, item: WindowTable, assigned: Relation, sc
     """Rows that the store keeps with the bounds of their windows; None where it does not know them."""
     node = next(node for node in all_nodes(assigned.node) if isinstance(node, WindowAssign))
     time = item.args["window"].args.get("time")
-    rows = windowed_rows(item, node.window, time) if time is not None and not node.window.processing else None
+    rows = windowed_rows(item, node.window, time) if time is not None else None
     if rows is None:
         return None
     context.depth += 1

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from penstock.plan.nodes import Scan, all_nodes
+from penstock.plan.nodes import Scan, WindowAssign, all_nodes
 from penstock.plan.relation import Mode
 from penstock.sql.nodes import WindowCall, WindowPart, WindowTable
 from penstock.sql.statements import Emit
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _MOST: Final = 64  # readings of a relation that one query should have
 _MILLISECOND_US: Final = 1_000
+_SHIFTS, _SHIFT = "__windows", "__qualified_shift"
 # Names that * leaves out.
 _TIME, _SAME_TIME, _BEGINS, _SESSION = (f"__qualified_{name}" for name in ("time", "same_time", "begins", "session"))
 _BOUNDS: Final = {"start": "window_start", "end": "window_end", "rowtime": "window_time"}
@@ -36,26 +37,48 @@ def shows_changes(context: PlanContext) -> bool:
     return context.emit is Emit.CHANGES or (context.emit is None and context.settings.emit_changes_always)
 
 
-def changes_below(node: Node) -> bool:
-    """Whether the rows of a source below replace each other: what is made of them is never final."""
-    scans = [scan for scan in all_nodes(node) if isinstance(scan, Scan)]
+def never_closes(node: Node) -> bool:
+    """Whether the rows of a source below replace each other, or the window is one of the clock, which closes nothing
+    among rows that are kept: what is made of them is never final."""
+    nodes = list(all_nodes(node))
+    if any(isinstance(each, WindowAssign) and each.window.processing for each in nodes):
+        return True
+    scans = [scan for scan in nodes if isinstance(scan, Scan)]
     return any(scan.changes is not Mode.APPEND and scan.kind == "stream" for scan in scans)
 
 
-def windowed_rows(item: WindowTable, spec: WindowSpec, time: exp.Expr) -> exp.Query | None:
-    """The rows of a relation with the bounds of their windows; None where a row is in too many."""
+def windowed_rows(item: WindowTable, spec: WindowSpec, time: exp.Expr) -> exp.Query:
+    """The rows of a relation with the bounds of their windows."""
     source = item.this
     if spec.kind == "SESSION":
         return _sessions(source, spec, time, item.args["window"].args.get("keys") or [])
     shifts = _shifts(spec)
     if len(shifts) > _MOST:
-        return None
+        return _numbered(source, spec, time, len(shifts))
     made: exp.Query | None = None
     for start, end, inside in (_bounds(spec, time, shift) for shift in shifts):
         rows = _select([exp.Star(), *_shown(_time(start), _time(end), _time(_plus(end, -_MILLISECOND_US)))], source)
         there: exp.Expr = _there(time)
         rows.set("where", exp.Where(this=there if inside is None else exp.And(this=there, expression=inside)))
         made = rows if made is None else exp.Union(this=made, expression=rows, distinct=False)
+    assert made is not None
+    return made
+
+
+def _numbered(source: exp.Expr, spec: WindowSpec, time: exp.Expr, count: int) -> exp.Select:
+    """The same for many windows a row, which are counted instead of written out."""
+    first = 1 if spec.kind == "CUMULATE" else 0
+    shift = exp.Cast(this=exp.column(_SHIFT, quoted=True), to=exp.DataType.build("BIGINT"))
+    start, end, inside = _bounds(spec, time, shift)
+    bounds = _shown(_time(start), _time(end), _time(_plus(end, -_MILLISECOND_US)))
+    made = _select([exp.Star(), *bounds], source)
+    numbers = _call("sequence", _number(first), _number(first + count - 1))
+    names = exp.TableAlias(
+        this=exp.to_identifier(_SHIFTS, quoted=True), columns=[exp.to_identifier(_SHIFT, quoted=True)]
+    )
+    made.set("joins", [exp.Join(this=exp.Unnest(expressions=[numbers], alias=names), kind="CROSS")])
+    there = _there(time)
+    made.set("where", exp.Where(this=there if inside is None else exp.And(this=there, expression=inside)))
     return made
 
 
@@ -120,16 +143,16 @@ def _shifts(spec: WindowSpec) -> list[int]:
     return list(range(-(-spec.size_us // (spec.slide_us or spec.size_us))))
 
 
-def _bounds(spec: WindowSpec, time: exp.Expr, shift: int) -> tuple[exp.Expr, exp.Expr, exp.Expr | None]:
+def _bounds(spec: WindowSpec, time: exp.Expr, shift: int | exp.Expr) -> tuple[exp.Expr, exp.Expr, exp.Expr | None]:
     """Start and end in microseconds, and whether the row is in that window, where it may not be."""
     moment = _call("unix_micros", time)
     slide = spec.size_us if spec.kind == "CUMULATE" else spec.slide_us or spec.size_us
     into = _call("pmod", _plus(moment, -spec.offset_us), _number(slide))
     began = exp.Paren(this=exp.Sub(this=moment.copy(), expression=into))
     if spec.kind == "CUMULATE":
-        end = _plus(began, shift * spec.step_us)
+        end = _moved(began, shift, spec.step_us)
         return began, end, exp.GT(this=end.copy(), expression=moment.copy())
-    start = _plus(began, -shift * slide)
+    start = _moved(began, shift, -slide)
     end = _plus(start, spec.size_us)
     return start, end, exp.GT(this=end.copy(), expression=moment.copy()) if spec.size_us % slide else None
 
@@ -173,6 +196,15 @@ def _interval(micros: int) -> exp.Interval:
 
 def _number(value: int) -> exp.Expr:
     return exp.Literal(this=str(value), is_string=False)
+
+
+def _moved(value: exp.Expr, times: int | exp.Expr, micros: int) -> exp.Expr:
+    """A moment later, or earlier, by so many times a length."""
+    if isinstance(times, int):
+        return _plus(value, times * micros)
+    kind = exp.Add if micros > 0 else exp.Sub
+    length = exp.Mul(this=times.copy(), expression=_number(abs(micros)))
+    return exp.Paren(this=kind(this=value.copy(), expression=length))
 
 
 def _plus(value: exp.Expr, micros: int) -> exp.Expr:

@@ -19,6 +19,7 @@ from penstock.plan.infer import assignable
 from penstock.plan.inlining import checked_inlined
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.nodes import Limit, Output, Scan, TopN, all_nodes
+from penstock.plan.processing import over_processing_time, processing_of
 from penstock.plan.query import bind_query, plan_query
 from penstock.plan.refused import refuse
 from penstock.plan.relation import Field, Mode
@@ -87,6 +88,9 @@ def _chosen(asked: _Asked) -> LogicalPlan:
         return plan  # it ends with the last of its rows
     try:
         refuse(plan)
+        timed = over_processing_time(plan)
+        if timed is not None:
+            processing_of(plan, timed)
     except NotYetError:
         views = any(scan.kind == "materialized view" for scan in plan.scans())
         for way in (asked.kept_plan, asked.inlined_plan) if views else (asked.kept_plan,):

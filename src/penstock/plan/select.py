@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.catalog.model import SourceDefinition
+from penstock.catalog.model import SourceDefinition, ViewDefinition
 from penstock.errors import NotYetError, UnsupportedError
 from penstock.plan.block import Block
 from penstock.plan.check_types import check_condition
@@ -23,8 +23,10 @@ from penstock.plan.grouping import (
     updating_input,
 )
 from penstock.plan.joins import conjuncts_of
+from penstock.plan.kept_clock import clock_calls, is_clock_call, stands_on_clock, with_row_clocks
 from penstock.plan.kept_windows import grouped_by_table, shows_changes
 from penstock.plan.modifiers import plan_modifiers
+from penstock.plan.names import is_proctime
 from penstock.plan.nodes import Filter, Node, Rank
 from penstock.plan.projection import project
 from penstock.plan.ranking import ranked_subquery, refuse_over, window_ranks
@@ -35,6 +37,7 @@ from penstock.plan.rules.distinct_aggregates import distinct_aggregates
 from penstock.plan.rules.group_by_references import alias_of
 from penstock.plan.scope import Scope
 from penstock.plan.select_list import plan_select_list
+from penstock.plan.store_unnest import makes_rows_of
 from penstock.plan.trees import (
     aggregate_text,
     column,
@@ -45,6 +48,7 @@ from penstock.plan.trees import (
     subquery,
 )
 from penstock.sql.format import format_tree
+from penstock.sql.nodes import WindowCall
 from penstock.sql.spans import span_of
 from penstock.sql.statements import Emit, Name
 
@@ -58,8 +62,10 @@ _CLOCKS = frozenset({"now", "current_timestamp", "localtimestamp", "proctime", "
 def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, limit: RankLimit | None) -> Relation:
     """A SELECT as operators and as Spark's tree."""
     _refuse_clauses(written)
+    if context.kept:
+        written = _with_row_clocks(context, written)
     if context.kept and context.emit is not Emit.FINAL:
-        changing = _changing_source(context, written)
+        changing = _changing_source(context, written) or _on_clock(context, written)
         if changing or shows_changes(context):
             written = grouped_by_table(written, sessions_only=not changing) or written
     scope = Scope(outer=outer)
@@ -86,6 +92,35 @@ def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, 
     node = _operators(block)
     _keep_distinct(block)
     return plan_modifiers(context, written, project(block, node), scope, binder)
+
+
+def _with_row_clocks(context: PlanContext, written: exp.Select) -> exp.Select:
+    """Where all rows so far are kept, the clock is the time at which each of them came."""
+    found = clock_calls(written)
+    if not found:
+        return written
+    where = written.args.get("where")
+    if context.settings.dialect == "risingwave" and where is not None and any(map(is_clock_call, own_nodes(where))):
+        raise _temporal_filter(found[0])
+    context.warn(
+        f"{format_tree(found[0])} is the time of the batch that brought a row, of several rows that of the newest one; "
+        "rows are not computed again as time goes on"
+    )
+    binder = ExpressionBinder(Scope(), context.user_function, lambda tree, _: tree)
+    return with_row_clocks(written, binder.aggregates)
+
+
+def _on_clock(context: PlanContext, written: exp.Select) -> bool:
+    """Whether a query groups by a window over the times at which rows came."""
+    group, from_ = written.args.get("group"), written.args.get("from_")
+    calls = [key for key in group.expressions if isinstance(key, WindowCall)] if isinstance(group, exp.Group) else []
+
+    def computed(table: exp.Table, name: str) -> bool:
+        found = context.catalog.find(Name(table.name, quoted=True)) if isinstance(table.this, exp.Identifier) else None
+        columns = found.columns if isinstance(found, SourceDefinition) else ()
+        return any(entry.name == name and is_proctime(entry.computed) for entry in columns)
+
+    return isinstance(from_, exp.From) and any(stands_on_clock(call, from_.this, computed) for call in calls)
 
 
 def replace_bind(context: PlanContext, written: exp.Select, limit: RankLimit) -> PlanContext:
@@ -141,6 +176,14 @@ def _expression_subquery(context: PlanContext, tree: exp.Expr, scope: Scope) -> 
             span=span_of(tree),
             mode=Mode.RETRACT.value,
         )
+    if context.continuous and not context.kept and _of_own_array(relation.tree):
+        raise NotYetError(
+            "UPDATING_SUBQUERY",
+            "a subquery over an array of each row of a stream is not there yet",
+            hint="write CROSS JOIN UNNEST(…) beside the stream, or functions of arrays such as FILTER and TRANSFORM",
+            span=span_of(tree),
+            mode=Mode.RETRACT.value,
+        )
     context.subqueries.append(relation.node)
     visible = [entry for entry in relation.fields if not entry.hidden]
     if len(visible) != len(relation.fields):
@@ -151,6 +194,12 @@ def _expression_subquery(context: PlanContext, tree: exp.Expr, scope: Scope) -> 
     found = exp.Subquery(this=relation.tree)
     found.meta["penstock_type"] = visible[0].type if visible else None
     return found
+
+
+def _of_own_array(tree: exp.Expr) -> bool:
+    """Whether a query makes rows of an array that stands in front of it: Spark has no such subquery over a stream."""
+    calls = [makes_rows_of(table) for table in tree.find_all(exp.Table)]
+    return any(made is not None and made.find(exp.Column) is not None for made in calls)
 
 
 def _where(block: Block) -> None:
@@ -230,13 +279,19 @@ def _group(block: Block) -> None:
 
 
 def _changing_source(context: PlanContext, written: exp.Select) -> bool:
-    """Whether a query reads a stream whose rows replace each other."""
+    """Whether a query reads a stream whose rows replace each other, itself or below."""
     from_ = written.args.get("from_")
-    table = from_.this if isinstance(from_, exp.From) else None
-    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-        return False
-    found = context.catalog.find(Name(table.name, quoted=bool(table.this.quoted)))
-    return isinstance(found, SourceDefinition) and found.options.changes != "append"
+    for table in from_.find_all(exp.Table) if isinstance(from_, exp.From) else ():
+        if not isinstance(table.this, exp.Identifier):
+            continue
+        found = context.catalog.find(Name(table.name, quoted=bool(table.this.quoted)))
+        if isinstance(found, SourceDefinition) and found.options.changes != "append":
+            return True
+        if isinstance(found, ViewDefinition) and any(
+            _changing_source(context, inner) for inner in found.query.tree.find_all(exp.Select)
+        ):
+            return True
+    return False
 
 
 def _having(block: Block) -> None:

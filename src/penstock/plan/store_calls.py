@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.plan.store_lists import LIST_CALLS
 from penstock.plan.store_terms import DiffersError, Term, as_type, common_of, is_whole, text_literal
+from penstock.plan.trees import whole_number
 from penstock.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 
 if TYPE_CHECKING:
@@ -249,6 +250,15 @@ def _size(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
     return Term(f"CAST(len({array.sql}) AS INTEGER)", INT)
 
 
+def _slice(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
+    """Elements from a place on, so many; Spark takes places from the end too, which are left to it."""
+    array = writer.term(arguments[0])
+    first, count = (whole_number(argument) for argument in arguments[1:])
+    if array.known.name != "ARRAY" or not first or count is None:
+        raise DiffersError
+    return Term(f"list_slice({array.sql}, {first}, {first + count - 1})", array.known)
+
+
 def _sign_free_remainder(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
     """pmod: the remainder that is never negative, for a positive constant divisor."""
     term, divisor = writer.term(arguments[0]), _constant(arguments[1], least=1)
@@ -313,6 +323,7 @@ CALLS: Final[dict[str, Writer]] = {
     "isnull": _is_null,
     "isnotnull": _is_not_null,
     "get": _element,
+    "slice": _slice,
     "size": _size,
     "cardinality": _size,
 }

@@ -26,6 +26,7 @@ from penstock.plan.store_terms import (
     of_both,
     quoted,
 )
+from penstock.plan.store_unnest import makes_rows_of, rows_of
 from penstock.plan.trees import type_of
 from penstock.types import BOOLEAN
 
@@ -218,6 +219,12 @@ class _Queries:
         return None
 
     def _from(self, item: exp.Expr, scope: dict[str, Columns], outer: dict[str, Columns]) -> str:
+        made = makes_rows_of(item)
+        if made is not None and only_has(item, ("this", "alias")):
+            names = [name.name for name in item.args["alias"].columns]
+            text, found = rows_of(self.expressions({**outer, **scope}), made, names)
+            scope[item.alias] = found
+            return f"{'LATERAL ' if isinstance(item, exp.Lateral) else ''}({text}) AS {quoted(item.alias)}"
         alias_node = item.args.get("alias")
         if not only_has(item, ("this", "alias", "expressions")) or (alias_node is not None and alias_node.columns):
             raise DiffersError

@@ -14,6 +14,7 @@ from penstock.plan.lateral import reads_relations
 from penstock.plan.nodes import Join, Node, Unnest, Values
 from penstock.plan.relation import Field
 from penstock.plan.scope import Leaf, Scope
+from penstock.plan.store_unnest import with_ordinal
 from penstock.plan.trees import call, column, identifier, number, type_of
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
@@ -135,13 +136,12 @@ def _generator(unnest: exp.Unnest, alias: exp.Expr | None, item: exp.Expr, binde
     place = exp.Lambda(this=_counted(), expressions=[identifier("__x"), identifier("__i")])
     fields.append(Field(ordinal, INT, qualifier=table))
     if not structs:
-        return _Generator(
-            call("inline", call("arrays_zip", array, call("transform", array.copy(), place))), table, fields
-        )
+        zipped = call("arrays_zip", array, call("transform", array.copy(), place))
+        return _Generator(with_ordinal(call("inline", zipped)), table, fields)
     inner = _struct_fields(container, len(names), item)
     row = call("struct", *[exp.Dot(this=column("__x"), expression=identifier(name)) for name in inner], _counted())
     rows = exp.Lambda(this=row, expressions=[identifier("__x"), identifier("__i")])
-    return _Generator(call("inline", call("transform", array, rows)), table, fields)
+    return _Generator(with_ordinal(call("inline", call("transform", array, rows))), table, fields)
 
 
 def _counted() -> exp.Expr:
@@ -175,7 +175,8 @@ def _side_by_side(
                       call("array"))  # fmt: skip
         zipped = call("arrays_zip", *[array.copy() for array in arrays], places)
         fields.append(Field(ordinal, INT, qualifier=table))
-    return _Generator(call("inline", zipped), table, fields)
+    made = call("inline", zipped)
+    return _Generator(made if ordinal is None else with_ordinal(made), table, fields)
 
 
 def _struct_fields(container: SqlType | None, count: int, item: exp.Expr) -> list[str]:

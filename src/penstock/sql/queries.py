@@ -8,6 +8,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.errors import Span
+from penstock.sql.dialects import ksql_windows
 from penstock.sql.reading import NAME_TOKENS, SyntaxFailure
 from penstock.sql.relations import RelationGrammar
 from penstock.sql.statements import NOWHERE, Emit, Query
@@ -24,7 +25,11 @@ class QueryGrammar(RelationGrammar):
         T.GROUP_BY: lambda self: ("group", self._parse_group()),
         T.HAVING: lambda self: ("having", self._parse_having()),
         T.QUALIFY: lambda self: ("qualify", self._parse_qualify()),
-        T.WINDOW: lambda self: ("windows", self._parse_window_clause()),
+        T.WINDOW: lambda self: (
+            (ksql_windows.CLAUSE, ksql_windows.parse_window(self))
+            if ksql_windows.window_ahead(self)
+            else ("windows", self._parse_window_clause())
+        ),
         T.ORDER_BY: lambda self: ("order", self._parse_order()),
         T.LIMIT: lambda self: ("limit", self._parse_limit()),
         T.FETCH: lambda self: ("limit", self._parse_limit()),
@@ -123,7 +128,11 @@ class QueryGrammar(RelationGrammar):
         source = self._parse_from()
         if source is not None:
             this.set("from_", source)
-        return self._parse_query_modifiers(this)
+        made = self._parse_query_modifiers(this)
+        window = made.args.pop(ksql_windows.CLAUSE, None)
+        if window is not None:
+            ksql_windows.as_group(made, window)
+        return made
 
     def parse_set_operation(
         self, this: exp.Expr | None, consume_pipe: bool = False, intersect_only: bool = False

@@ -324,8 +324,6 @@ def test_spread(sql: str, seconds: float) -> None:
         ("SELECT COUNT(DISTINCT v) AS n FROM ended", "distinct aggregates"),
         ("SELECT COUNT(*) AS n FROM ended GROUP BY TUMBLE(seen, INTERVAL '1' SECOND)", "not the event time"),
         ("SELECT MAX(n) AS n FROM (SELECT k, COUNT(*) AS n FROM ended GROUP BY k) AS t", "running aggregate"),
-        (("SELECT symbol, x FROM (SELECT symbol, COLLECT_LIST(volume) AS xs FROM trades GROUP BY symbol) AS t "
-         "CROSS JOIN UNNEST(xs) AS u(x)"), "running aggregate"),
         (f"SELECT symbol, COUNT(*) AS n FROM trades GROUP BY GROUPING SETS (({TUMBLE}, symbol), (symbol))", "set without"),
         (f"SELECT symbol, COUNT(*) AS n FROM trades GROUP BY ROLLUP ({TUMBLE}, symbol)", "set without the window"),
         (("SELECT symbol, volume, COUNT(*) AS n FROM trades GROUP BY SESSION(ts, INTERVAL '1' MINUTE), "

@@ -8,7 +8,6 @@ import random
 import duckdb
 import pytest
 
-from penstock.errors import NotYetError
 from penstock.plan.job_plan import JobPlan, plan_job
 from tests.unit.plan.analysis import planned
 
@@ -50,11 +49,9 @@ def test_event_time_windows_leave_it_to_spark() -> None:
         assert plan_job(planned(f"{CLOCK} CREATE MATERIALIZED VIEW mv AS {query}")).kind == kind
 
 
-def test_what_is_not_made_of_single_values_is_refused() -> None:
-    with pytest.raises(NotYetError, match=r"MAX_BY\(k, v\) does not merge"):
-        job_of("MAX_BY(k, v)", "panes")
-    with pytest.raises(NotYetError, match="does not merge"):
-        job_of("PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY v DESC)", "panes")
+def test_what_is_not_made_of_single_values_is_answered_over_all_rows() -> None:
+    assert job_of("MAX_BY(k, v)", "panes").kind == "finish"
+    assert job_of("PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY v DESC)", "panes").kind == "finish"
 
 
 @pytest.mark.parametrize("share", ["0", "0.1", "0.37", "0.5", "0.9", "1"])

@@ -8,13 +8,16 @@ import pytest
 from sqlglot import exp
 
 from penstock.errors import PenstockError
+from penstock.plan.rules.array_queries import array_queries
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
 from penstock.plan.rules.distinct_on import distinct_on
 from penstock.plan.rules.group_by_references import group_by_references
+from penstock.plan.rules.having_all import having_all
 from penstock.plan.rules.inline_ctes import inline_ctes
 from penstock.plan.rules.named_windows import named_windows
 from penstock.plan.rules.order import RULES, Rule
 from penstock.plan.rules.qualify import qualify
+from penstock.plan.rules.topk import topk
 from penstock.plan.rules.window_exists import window_exists
 from penstock.plan.rules.with_ties import with_ties
 from penstock.plan.spark_text import spark_sql
@@ -32,6 +35,9 @@ BY_NAME: dict[str, Rule] = {
     "qualify": qualify,
     "distinct_on": distinct_on,
     "with_ties": with_ties,
+    "having_all": having_all,
+    "topk": topk,
+    "array_queries": array_queries,
 }
 
 

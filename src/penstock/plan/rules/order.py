@@ -7,11 +7,14 @@ from typing import Final
 
 from sqlglot import exp
 
+from penstock.plan.rules.array_queries import array_queries
 from penstock.plan.rules.distinct_on import distinct_on
 from penstock.plan.rules.group_by_references import group_by_references
+from penstock.plan.rules.having_all import having_all
 from penstock.plan.rules.inline_ctes import inline_ctes
 from penstock.plan.rules.named_windows import named_windows
 from penstock.plan.rules.qualify import qualify
+from penstock.plan.rules.topk import topk
 from penstock.plan.rules.window_exists import window_exists
 from penstock.plan.rules.with_ties import with_ties
 
@@ -20,7 +23,8 @@ Rule = Callable[[exp.Expr], exp.Expr]
 # CTEs first: the others then see every SELECT where it stands. References of GROUP BY before QUALIFY and DISTINCT ON,
 # which move the SELECT list into a subquery.
 RULES: Final[tuple[Rule, ...]] = (
-    inline_ctes, named_windows, window_exists, group_by_references, with_ties, qualify, distinct_on,
+    inline_ctes, named_windows, window_exists, topk, group_by_references, array_queries, having_all, with_ties, qualify,
+    distinct_on,
 )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def _rewrite(select: exp.Select, clause: exp.Qualify) -> exp.Select:
     inner = select.copy()
     for key in ("qualify", *_OUTSIDE):
         inner.set(key, None)
-    items, outputs = _named(inner)
+    items, outputs = named_items(inner)
     # wrapped, so that the condition itself can be replaced like any part of it
     condition = exp.Paren(this=_without_aliases(select, clause.this.copy()))
     added: list[exp.Expr] = []
@@ -55,7 +55,7 @@ def _rewrite(select: exp.Select, clause: exp.Qualify) -> exp.Select:
     return exp.Select(expressions=outputs, from_=exp.From(this=source), where=where, **outside)
 
 
-def _named(inner: exp.Select) -> tuple[list[exp.Expr], list[exp.Expr]]:
+def named_items(inner: exp.Select) -> tuple[list[exp.Expr], list[exp.Expr]]:
     """The SELECT list with a name for every column, and the references to it from outside."""
     items: list[exp.Expr] = []
     outputs: list[exp.Expr] = []

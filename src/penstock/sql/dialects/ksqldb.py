@@ -1,4 +1,4 @@
-"""ksqlDB: recognised and refused."""
+"""ksqlDB: recognised and, but for its windows (ksql_windows), refused."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 NAME = "ksqlDB"
 
-_WINDOWS: Final = {
-    "TUMBLING": "use GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)",
-    "HOPPING": "use GROUP BY HOP(ts, slide, size): the advance comes first, then the size",
-    "SESSION": "use GROUP BY SESSION(ts, INTERVAL '1' MINUTE)",
-}
+_WINDOWS: Final = ("TUMBLING", "HOPPING", "SESSION")
 
 
 def refuse(what: str, hint: str, token: Token) -> NoReturn:
@@ -27,12 +23,11 @@ def refuse(what: str, hint: str, token: Token) -> NoReturn:
 
 
 def check_clause(parser: Reader) -> bool:
-    """Refuses the clauses ksqlDB puts behind a relation; False when none begins here."""
+    """Whether a window of ksqlDB begins behind a relation; refuses its other clauses."""
     token, following = parser.current, parser.following
     upper = token.text.upper()
     if token.token_type == TokenType.WINDOW and following.text.upper() in _WINDOWS:
-        kind = following.text.upper()
-        refuse(f"WINDOW {kind}", _WINDOWS[kind], token)
+        return True
     if token.token_type != TokenType.VAR:
         return False
     if upper == "WITHIN" and (following.token_type in {TokenType.NUMBER, TokenType.L_PAREN}):
