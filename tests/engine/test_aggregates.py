@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -173,7 +175,7 @@ def test_state_survives_and_unknown_backends_are_refused(opened: Callable[..., p
         assert len(check_change_log(db, view, ("k",))) == 3
 
 
-def test_a_correlation_with_a_constant_is_null(db: penstock.Database) -> None:
+def test_a_correlation_with_a_constant_is_null(db: penstock.Database, tmp_path: Path) -> None:
     """In windows, without, from Spark's state, OVER, and in batch over windows: what DuckDB answers over a table."""
     rows = [("a", 1, 1.0), ("a", 1, 2.0), ("b", 1, 2.0), ("c", 1, 2.0), ("c", 2, 3.0), ("d", None, 3.0), ("e", 2, 7.0),
             ("e", 3, 5.0), ("e", 7, 6.0)]  # fmt: skip
@@ -189,6 +191,14 @@ def test_a_correlation_with_a_constant_is_null(db: penstock.Database) -> None:
     db.execute(f"CREATE MATERIALIZED VIEW kept WITH (state = 'spark') AS {asked}")
     db.settle()
     assert read(db, "kept") == wanted
+    path = tmp_path / "rows.json"
+    path.write_text("".join(json.dumps({"k": k, "v": v, "x": x, "ts": ms(1)}) + "\n" for k, v, x in rows))
+    bounded = PAYMENTS.replace("STREAM payments", "TABLE bounded").partition(" WITH (")[0]
+    db.execute(f"{bounded} WITH (connector = 'file', path = '{path}', format = 'json')")
+    of_table = asked.replace("payments", "bounded")
+    assert in_order(db.sql(f"{of_table}, {window}").rows()) == wanted
+    over = "SELECT DISTINCT k, ROUND(CORR(v, x) OVER (PARTITION BY k), 9) AS c FROM bounded"
+    assert in_order(db.sql(over).rows()) == wanted
     filtered = f"SELECT CORR(v, x) FILTER (WHERE k = 'a') AS a, CORR(v, x) FILTER (WHERE k = 'c') AS c FROM payments GROUP BY {window}"
     assert db.select_once(filtered).rows() == [(None, 1.0)]
 
