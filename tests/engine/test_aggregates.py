@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -171,3 +173,49 @@ def test_state_survives_and_unknown_backends_are_refused(opened: Callable[..., p
     for view in ("v", "w"):
         assert [row[:4] for row in read(db, view)] == [("a", 2, 2, 11), ("b", 1, 1, 5)], view
         assert len(check_change_log(db, view, ("k",))) == 3
+
+
+def test_a_correlation_with_a_constant_is_null(db: penstock.Database, tmp_path: Path) -> None:
+    """In windows, without, from Spark's state, OVER, and in batch over windows: what DuckDB answers over a table."""
+    rows = [("a", 1, 1.0), ("a", 1, 2.0), ("b", 1, 2.0), ("c", 1, 2.0), ("c", 2, 3.0), ("d", None, 3.0), ("e", 2, 7.0),
+            ("e", 3, 5.0), ("e", 7, 6.0)]  # fmt: skip
+    db.execute(PAYMENTS)
+    db.append("payments", [{"k": k, "v": v, "x": x, "ts": ms(1)} for k, v, x in rows])
+    db.register_table("plain", [{"k": k, "v": v, "x": x} for k, v, x in rows])
+    wanted = in_order(db.sql("SELECT k, ROUND(CORR(v, x), 9) AS c FROM plain GROUP BY k").rows())
+    assert [(k, c is None) for k, c in wanted] == [("a", True), ("b", True), ("c", False), ("d", True), ("e", False)]
+    asked = "SELECT k, ROUND(CORR(v, x), 9) AS c FROM payments GROUP BY k"
+    window = "TUMBLE(ts, INTERVAL '1' MINUTE)"
+    assert in_order(db.select_once(f"{asked}, {window}").rows()) == wanted
+    assert in_order(db.select_once(asked).rows()) == wanted
+    db.execute(f"CREATE MATERIALIZED VIEW kept WITH (state = 'spark') AS {asked}")
+    db.settle()
+    assert read(db, "kept") == wanted
+    path = tmp_path / "rows.json"
+    path.write_text("".join(json.dumps({"k": k, "v": v, "x": x, "ts": ms(1)}) + "\n" for k, v, x in rows))
+    bounded = PAYMENTS.replace("STREAM payments", "TABLE bounded").partition(" WITH (")[0]
+    db.execute(f"{bounded} WITH (connector = 'file', path = '{path}', format = 'json')")
+    of_table = asked.replace("payments", "bounded")
+    assert in_order(db.sql(f"{of_table}, {window}").rows()) == wanted
+    over = "SELECT DISTINCT k, ROUND(CORR(v, x) OVER (PARTITION BY k), 9) AS c FROM bounded"
+    assert in_order(db.sql(over).rows()) == wanted
+    filtered = f"SELECT CORR(v, x) FILTER (WHERE k = 'a') AS a, CORR(v, x) FILTER (WHERE k = 'c') AS c FROM payments GROUP BY {window}"
+    assert db.select_once(filtered).rows() == [(None, 1.0)]
+
+
+def test_a_distinct_list_in_the_order_of_its_values(db: penstock.Database) -> None:
+    db.execute(PAYMENTS)
+    rows = [("b", 1), ("a", 2), ("b", 3), (None, 4), ("c", 5)]
+    db.append("payments", [{"k": k, "v": v, "x": 0.5, "ts": ms(70)} for k, v in rows])
+    window = "HOP(ts, INTERVAL '1' MINUTE, INTERVAL '2' MINUTES)"
+    found = db.select_once(f"""
+        SELECT LISTAGG(DISTINCT k, '|') WITHIN GROUP (ORDER BY k) AS up,
+          LISTAGG(DISTINCT k, '|') WITHIN GROUP (ORDER BY k DESC) FILTER (WHERE v < 5) AS down,
+          STRING_AGG(DISTINCT k, '+' ORDER BY k DESC) AS inside,
+          LISTAGG(DISTINCT k, '|') WITHIN GROUP (ORDER BY k) FILTER (WHERE v > 9) AS empty
+        FROM payments GROUP BY {window}""").rows()
+    assert found == [("a|b|c", "b|a", "c+b+a", None)] * 2
+    asked = f"SELECT LISTAGG(DISTINCT k, '|') WITHIN GROUP (ORDER BY v) AS l FROM payments GROUP BY {window}"
+    with pytest.raises(PenstockError, match="INVALID_ARGUMENT") as refused:
+        db.select_once(asked)
+    assert refused.value.span is not None

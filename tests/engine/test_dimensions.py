@@ -60,6 +60,18 @@ def started(db: penstock.Database) -> list[tuple[object, ...]]:
     return db.sql("SELECT name, started_at, restarts FROM penstock.jobs ORDER BY name").rows()
 
 
+def test_dimensions_of_which_only_the_rows_count(db: penstock.Database) -> None:
+    db.register_dimension("securities", SECURITIES)
+    db.execute(f"{STREAM};")
+    put(db, (1, "AAPL", 1, 1), (2, "MSFT", 2, 2))
+    count = "(SELECT COUNT(*) FROM securities)"
+    assert sorted(db.select_once(f"SELECT id, {count} AS n FROM trades").rows()) == [(1, 3), (2, 3)]
+    assert len(db.select_once("SELECT id FROM trades WHERE EXISTS (SELECT 1 FROM securities)").rows()) == 2
+    assert len(db.select_once("SELECT id FROM trades CROSS JOIN securities").rows()) == 6
+    grouped = "SELECT symbol, COUNT(*) AS n FROM trades CROSS JOIN securities GROUP BY symbol"
+    assert sorted(db.select_once(grouped).rows()) == [("AAPL", 3), ("MSFT", 3)]
+
+
 def test_updates_take_effect_between_two_batches(opened: Callable[..., penstock.Database]) -> None:
     """G10, G21, L7, L13, L16, L17, L20, L21, SC10: all of a batch sees one version; nothing is restarted, lost or doubled."""
     db = opened()

@@ -216,3 +216,14 @@ def test_a_large_file_in_many_batches(opened: Callable[..., penstock.Database], 
     assert read(db, "v") == in_order(db.sql("SELECT k, COUNT(*), SUM(n), MIN(n) FROM b GROUP BY k").rows())
     copied = [number for path in shown(out) for number in pq.read_table(path).column("n").to_pylist()]
     assert sorted(copied) == list(range(0, 200_000, 2))
+
+
+def test_a_quote_that_is_never_closed_costs_its_line(db: penstock.Database, tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text('1,x\n4,"un\n5,b\n6,c')
+    db.execute(f"CREATE TABLE q (a INT, b STRING) WITH (connector = 'file', path = '{tmp_path}/q.csv', format = 'csv')")
+    good = [(1, "x"), (5, "b"), (6, "c")]
+    assert in_order(db.sql("SELECT * FROM q").rows()) == good
+    db.execute("CREATE MATERIALIZED VIEW read_q AS SELECT a, b FROM q")
+    db.settle()
+    assert read(db, "read_q") == good
+    assert [bytes(row[0]) for row in db.sql("SELECT raw FROM penstock.dead_letters").rows()] == [b'4,"un']

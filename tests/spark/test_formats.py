@@ -397,6 +397,29 @@ def test_csv(spark: SparkSession) -> None:
     assert [tuple(row.values()) for row in rows] == [expected for _, expected in cases]
 
 
+def test_a_quote_in_csv_that_is_never_closed_is_bad(spark: SparkSession) -> None:
+    ddl = "CREATE STREAM r (i INT, s STRING) WITH (format = 'csv'{})"
+    bad = (None, None, "malformed csv: 2 values expected, and every quote closed")
+    cases: list[tuple[str, tuple[Any, ...]]] = [
+        ('4,"un\n5,b\n6,c', bad),
+        ('4,"un', bad),
+        ('4,"', bad),
+        ('4,"say ""hi""', bad),
+        ('"4,un', bad),
+        ('4,"a",\n5,b', bad),
+        ('4,"say ""hi"""', (4, 'say "hi"', None)),
+        ('4,"two\nlines"', (4, "two\nlines", None)),
+        ('4,5" pipe', (4, '5" pipe', None)),
+        ('4,""', (4, "", None)),
+        ("4,", (4, None, None)),
+        ("4,.", (4, ".", None)),
+    ]
+    rows = read(spark, ddl.format(""), [record for record, _ in cases])
+    assert [tuple(row.values()) for row in rows] == [expected for _, expected in cases]
+    escaped = read(spark, ddl.format(", 'csv.escape' = '\\'"), ['4,"a\\"', '4,"a\\"b"', "4,a\\"])
+    assert [tuple(row.values()) for row in escaped] == [bad, (4, 'a"b', None), (4, "a\\", None)]
+
+
 def test_csv_options(spark: SparkSession) -> None:
     ddl = CSV.format(", 'csv.delimiter' = '|', 'csv.null_literal' = 'n/a', 'csv.quote' = '''', 'csv.comments' = 'true'")
     rows = read(spark, ddl, ["n/a|1|||", "#note", "'a|b'|n/a|||", "|||| 1"], "s", "i")

@@ -69,6 +69,7 @@ class Judge:
                 (from_clause, "check_condition"),
                 (calls, "check_arguments"),
                 (calls, "check_call"),
+                (calls, "check_schema"),
             ):
                 patch.setattr(module, name, lambda *_: None)
             report = analyze_script(TABLE + query)[-1]
@@ -148,6 +149,22 @@ def test_calls_that_are_refused_are_refused_by_spark(judge: Judge) -> None:
             for value in ("d", "i", "s"):
                 judge.check(f"SELECT {call.format(fraction, value)} AS v FROM x")
     assert judge.refused > 150
+
+
+def test_schemas_that_are_refused_are_refused_by_spark(judge: Judge) -> None:
+    good = (
+        "a INT", "`a b` INT NOT NULL COMMENT ''x'', b: STRING", "STRUCT<>", "INT", "date DATE", "ä STRING", "from INT",
+        "struct<a:int,b:array<map<string,decimal(10,2)>>>", "a INTERVAL DAY TO SECOND, b TIMESTAMP_NTZ", "m MAP<INT, INT>",
+        "STRING COLLATE UTF8_LCASE", "time TIME(3)", '{"type":"struct","fields":[]}', "a VARIANT, c CHAR(5), n NUMERIC",
+    )  # fmt: skip
+    bad = (
+        "nope nope nope", "a nope", "a INT,", "", " ", "a INT b STRING", "ARRAY<INT", "MAP<STRING>", "{bad", "a;b", "a.b INT",
+        "STRUCT<a>", "a", "INT INT INT", "a INT UNSIGNED", "a INT, b", "DECIMAL(", ", a INT",
+    )  # fmt: skip
+    for name in ("FROM_JSON", "FROM_CSV"):
+        for schema in (*good, *bad):
+            judge.check(f"SELECT {name}(s, '{schema}') AS v FROM x")
+    assert judge.refused == 2 * len(bad)
 
 
 @pytest.mark.parametrize("count", [200, pytest.param(2_000, marks=pytest.mark.slow)])

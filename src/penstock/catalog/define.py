@@ -318,6 +318,11 @@ def _listed(options: ResolvedOptions, key: str, span: Span) -> tuple[Name, ...]:
     return tuple(Name(str(item), span=place) for item in value) if isinstance(value, tuple) else ()
 
 
+def check_partition_columns(sink: SinkDefinition, span: Span) -> None:
+    """UNKNOWN_COLUMN, at the option, where a sink is to make directories of a column that its query does not give."""
+    _named("PARTITIONED BY", _listed(sink.options, "partition_by", span), sink.columns)
+
+
 def _named(clause: str, names: tuple[Name, ...], columns: tuple[ColumnDefinition, ...]) -> tuple[str, ...]:
     found: list[str] = []
     for name in names:

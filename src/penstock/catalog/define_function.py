@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.function_body import read_body
 from penstock.catalog.functions import DENIED, find_function
@@ -10,6 +10,9 @@ from penstock.catalog.model import FunctionDefinition
 from penstock.catalog.text import canonical_text
 from penstock.errors import CatalogError, NotYetError, OptionError, UnsupportedError
 from penstock.sql.statements import CreateFunction
+
+if TYPE_CHECKING:
+    import ast
 
 # What WITH may say of a function: how it takes its arguments, what becomes of a row it fails on, and whether it is a
 # class with the parts of an aggregate.
@@ -140,3 +143,29 @@ def _check_source(statement: CreateFunction) -> None:
             hint="add RETURNS and a type",
             span=name.span,
         )
+    _check_arity(statement, tree)
+
+
+def _check_arity(statement: CreateFunction, tree: ast.Module) -> None:
+    """As many arguments in SQL as the Python takes; what a decorator makes of a function nobody knows."""
+    import ast
+
+    name, given = statement.name, len(statement.parameters)
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name.text]
+    if not given or not found or found[-1].decorator_list:
+        return
+    taken = found[-1].args
+    most = len(taken.posonlyargs) + len(taken.args)
+    least = most - len(taken.defaults)
+    if given < least or (given > most and taken.vararg is None):
+        takes = f"{least}" if least == most else f"{least} to {most}" if taken.vararg is None else f"{least} or more"
+        raise CatalogError(
+            "INVALID_DEFINITION",
+            f"function {name} is declared with {_arguments(given)}, and its def takes {takes}",
+            hint="declare as many parameters as the def has",
+            span=name.span,
+        )
+
+
+def _arguments(count: int) -> str:
+    return f"{count} argument{'' if count == 1 else 's'}"

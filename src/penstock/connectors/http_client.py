@@ -76,8 +76,10 @@ class _Passing(Exception):
 class HttpClient:
     """Sends requests one after the other, over one connection where the service keeps it open."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, *, refused_hint: str | None = None) -> None:
         self._endpoint = endpoint
+        again = f"the job of sink {endpoint.sink} sends the same rows again"
+        self._refused_hint = refused_hint or f"mend the service or the options, then RESUME JOB; {again}"
         self._connection: HTTPConnection | None = None
 
     def __enter__(self) -> Self:
@@ -101,6 +103,7 @@ class HttpClient:
     def reach(self, within_s: float = _REACH_S) -> None:
         """Connect and send nothing; SINK_UNAVAILABLE where nobody is there within the time."""
         end = time.monotonic() + within_s
+        hint = f"look at option url of sink {self._endpoint.sink} and at the service, then try again"
 
         def connect() -> None:
             # In a thread of its own: looking a name up can take longer than anybody waits, and cannot be cut off.
@@ -108,7 +111,7 @@ class HttpClient:
 
             def ask() -> None:
                 try:
-                    with HttpClient(self._endpoint) as another:
+                    with HttpClient(self._endpoint, refused_hint=hint) as another:
                         another._connected()
                 except Exception as error:  # noqa: BLE001  raised where it is waited for
                     answers.put(error)
@@ -123,11 +126,7 @@ class HttpClient:
             if error is not None:
                 raise error
 
-        self._try(
-            connect,
-            until=end,
-            hint=f"look at option url of sink {self._endpoint.sink} and at the service, then try again",
-        )
+        self._try(connect, until=end, hint=hint)
 
     def _try(self, action: Callable[[], None], *, hint: str, until: float = math.inf) -> None:
         """Do it until it works, as often as the endpoint says and not beyond a moment."""
@@ -235,8 +234,7 @@ class HttpClient:
         return RuntimeFailure(
             "SINK_REFUSED",
             f"sink {self._endpoint.sink}: {self._endpoint.origin} {reason}",
-            hint=f"mend the service or the options, then RESUME JOB; the job of sink {self._endpoint.sink} "
-            "sends the same rows again",
+            hint=self._refused_hint,
         )
 
     def _close(self) -> None:

@@ -13,7 +13,7 @@ from penstock.formats.texts import NESTED, first_error, misfit, value_of
 from penstock.types import STRING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _CORRUPT: Final = "__corrupt"
 _READ: Final = "__read"
+_LAST: Final = "__last"
 
 
 def decode_csv(frame: DataFrame, definition: SourceDefinition, wanted: Sequence[ColumnDefinition]) -> DataFrame:
@@ -35,8 +36,11 @@ def decode_csv(frame: DataFrame, definition: SourceDefinition, wanted: Sequence[
     physical = [column for column in definition.columns if column.physical]
     # Columns are told apart by their place: their names may be anything.
     places = {column.name: f"c{place}" for place, column in enumerate(physical)}
-    schema = ", ".join(f"{place} STRING" for place in places.values())
-    read = f.from_csv(text, f"{schema}, {_CORRUPT} STRING", _csv_options(values))
+    schema = ", ".join(f"{place} STRING" for place in (*places.values(), _LAST))
+    options = _csv_options(values)
+    # One value more than is declared: a quote that is never closed swallows it, and then there is one too few.
+    marked = f.concat(text, f.lit(f"{options['sep']}."))
+    read = f.from_csv(marked, f"{schema}, {_CORRUPT} STRING", options)
     frame = frame.withColumn(_READ, f.when(~_blank(text), read))
 
     valid = f.is_valid_utf8(f.col("__value").cast("string"))
@@ -68,7 +72,7 @@ def decode_csv(frame: DataFrame, definition: SourceDefinition, wanted: Sequence[
         f.when(_blank(text), f.lit("empty record"))
         .when(~valid, f.lit("not valid UTF-8"))
         .when(~one_line, f.lit("more than one line"))
-        .when(~sense, f.lit(f"malformed csv: {len(physical)} values expected"))
+        .when(~sense, f.concat(f.lit(f"malformed csv: {len(physical)} values expected"), _quotes(text, values)))
         .otherwise(first_error(errors))
     )
     return frame.withColumn("__error", error).drop(_READ)
@@ -80,6 +84,14 @@ def _name(name: str) -> str:
 
 def _blank(text: Column) -> Column:
     return text.isNull() | (text == "")
+
+
+def _quotes(text: Column, values: Mapping[str, object]) -> Column:
+    """What else may be wrong with a record that has a quote in it."""
+    from pyspark.sql import functions as f
+
+    quoted = text.contains(str(values.get("csv.quote", '"'))) & f.lit(values.get("csv.no_quote") is not True)
+    return f.when(quoted, f.lit(", and every quote closed")).otherwise(f.lit(""))
 
 
 def _csv_options(values: object) -> dict[str, str]:

@@ -37,6 +37,10 @@ def tail(
     Ends after so many `iterations`, or when `closed` says so. Arguments are checked at the call.
     """
     seconds = _seconds(every, event)
+    if event is not None and not all(hasattr(event, method) for method in ("wait", "clear")):
+        raise InvalidArgument(
+            "INVALID_ARGUMENT", f"event must be a threading.Event, not {event!r}", hint="leave it out to ask by time"
+        )
     if iterations is not None and iterations < 1:
         raise InvalidArgument("INVALID_ARGUMENT", f"iterations must be 1 or more, not {iterations}")
     return _answers(ask, seconds, event, iterations, closed)
@@ -45,10 +49,13 @@ def tail(
 def _seconds(every: float | timedelta | None, event: Event | None) -> float | None:
     if every is None:
         return DEFAULT_SECONDS if event is None else None
-    seconds = every.total_seconds() if isinstance(every, timedelta) else float(every)
+    try:
+        seconds = every.total_seconds() if isinstance(every, timedelta) else float(every)
+    except (TypeError, ValueError):
+        seconds = 0.0
     if not 0 < seconds < float("inf"):
         raise InvalidArgument(
-            "INVALID_ARGUMENT", f"every must be a time above zero, not {every}", hint="every=5 is each five seconds"
+            "INVALID_ARGUMENT", f"every must be a time above zero, not {every!r}", hint="every=5 is each five seconds"
         )
     return seconds
 

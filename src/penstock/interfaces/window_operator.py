@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self
 
-from penstock.errors import InvalidArgument, PenstockError
+from penstock.errors import InvalidArgument, PenstockError, ResolutionError
 from penstock.options.resolved import show
 
 if TYPE_CHECKING:
@@ -53,7 +53,12 @@ class WindowOperator:
         self.window_type = window_type
         call = _call(window_type, timestamp_column, {"size": size, "slide": slide, "gap": gap})
         query = _query(stream, key_column, value_column, timestamp_column, call)
-        database.execute(f"CREATE MATERIALIZED VIEW {self.view} AS {query}")
+        try:
+            database.execute(f"CREATE MATERIALIZED VIEW {self.view} AS {query}")
+        except PenstockError as error:
+            error.span = None  # a place in a text that nobody but us has seen
+            columns = {"key_column": key_column, "value_column": value_column, "timestamp_column": timestamp_column}
+            raise _unknown(error, stream, columns) or error from None
 
     def process_batch(self, batch: object, partition: int | None = None) -> None:
         """Append rows to the stream and wait until they are in their windows."""
@@ -145,6 +150,14 @@ def _call(window_type: str, column: str, lengths: Mapping[str, timedelta | None]
             "INVALID_ARGUMENT",
             f"a {window_type.upper()} window has {' and '.join(needed)}, not {' and '.join(given) or 'nothing'}",
         )
+    for name in needed:
+        length = lengths[name]
+        if not isinstance(length, timedelta) or length <= timedelta():
+            raise InvalidArgument(
+                "INVALID_ARGUMENT",
+                f"{name} must be a time above zero, not {length!r}",
+                hint=f"{name}=timedelta(minutes=1)",
+            )
     intervals = [f"INTERVAL '{show(length)}'" for name in needed if (length := lengths[name]) is not None]
     return window_type.upper(), ", ".join((_quoted(column), *intervals))
 
@@ -159,6 +172,15 @@ def _query(stream: str, key: str, value: str, timestamp: str, call: tuple[str, s
                MIN({number}) AS min, MAX({number}) AS max, MIN({moment}) AS first_timestamp,
                MAX({moment}) AS last_timestamp
         FROM {_quoted(stream)} GROUP BY {_quoted(key)}, {name}({arguments})"""
+
+
+def _unknown(error: PenstockError, stream: str, columns: Mapping[str, str]) -> PenstockError | None:
+    """UNKNOWN_COLUMN in words of the arguments."""
+    if error.condition != "UNKNOWN_COLUMN":
+        return None
+    wrong = [name for name, column in columns.items() if _quoted(column) in error.message]
+    told = " and ".join(f"{name} {columns[name]!r}" for name in wrong)
+    return ResolutionError("UNKNOWN_COLUMN", f'"{stream}" has no {told}', hint=error.hint) if wrong else None
 
 
 def _quoted(name: str) -> str:

@@ -8,7 +8,15 @@ from functools import singledispatch
 
 from sqlglot import exp
 
-from penstock.catalog.define import Surroundings, as_sink, define_function, define_secret, define_sink, define_source
+from penstock.catalog.define import (
+    Surroundings,
+    as_sink,
+    check_partition_columns,
+    define_function,
+    define_secret,
+    define_sink,
+    define_source,
+)
 from penstock.catalog.model import (
     ColumnDefinition,
     Definition,
@@ -138,6 +146,8 @@ def _create_sink(statement: s.CreateSink, session: Session) -> Analysis:
         reads = tuple(dict.fromkeys((*definition.depends_on, *_keys(session, plan))))
         definition = replace(definition, depends_on=reads, columns=definition.columns or _columns(plan))
         definition = with_query_key(definition, plan)
+        if not _open(plan):
+            check_partition_columns(definition, statement.with_span)
     session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
     if plan is None:
         return Analysis(session, notices=(*definition.options.notices, *notices), definition=definition)

@@ -16,7 +16,7 @@ from penstock.catalog.functions import (
     spark_call,
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
-from penstock.plan.check_calls import check_call
+from penstock.plan.check_calls import check_call, check_schema
 from penstock.plan.check_types import check_arguments
 from penstock.plan.infer import assignable
 from penstock.plan.ordered_calls import without_order
@@ -78,6 +78,7 @@ def _known(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) ->
         arguments = [arguments[0], *(_as_lambda(argument) for argument in arguments[1:])]
     bound = [binder.bind(argument) for argument in arguments]
     check_arguments(node.name, bound, arguments)
+    check_schema(node, bound)
     types = [type_of(argument) for argument in bound]
     result = typed(spark_call(node.name, bound, dialect=binder.dialect), return_type(info, types))
     return result if info.repeatable(len(arguments)) else mark_nondeterministic(result, node.name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.errors import ResolutionError
+from penstock.plan.schema_literals import schema_fault
 from penstock.sql.spans import own_span, span_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _FRACTIONS: Final = {
     "approx_percentile_cont": 1,
 }
 _ORDERED: Final = frozenset({"percentile_cont", "percentile_disc"})
+_SCHEMAS: Final = frozenset({"from_json", "from_csv", "from_xml"})
 _LISTS: Final = frozenset({"listagg", "string_agg"})  # WITHIN GROUP tells them an order of any number of terms
 
 
@@ -81,6 +83,20 @@ def _check_fraction(node: exp.Anonymous, bound: exp.Expr, written: exp.Expr) -> 
             f"function {node.name} takes a fraction from 0 to 1, not {wrong:g}",
             hint="0.5 is the middle, 0.95 leaves five in a hundred above it",
             span=span_of(written),
+        )
+
+
+def check_schema(node: exp.Anonymous, bound: Sequence[exp.Expr]) -> None:
+    """Raise INVALID_ARGUMENT at a schema, written out, that Spark's parser cannot read."""
+    if node.name.lower() not in _SCHEMAS or len(bound) < 2 or not bound[1].is_string:
+        return
+    fault = schema_fault(bound[1].name)
+    if fault is not None:
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"function {node.name} cannot read its schema: {fault}",
+            hint="write columns with their types, 'a INT, b ARRAY<STRING>', or one type, 'MAP<STRING, INT>'",
+            span=span_of(node.expressions[1]),
         )
 
 

@@ -35,11 +35,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.plan.logical import LogicalPlan
+    from penstock.plan.relation import Field
+    from penstock.types import SqlType
 
 DIMENSION_VIEW: Final = "__dimension_"
 _QUERY_VIEW: Final = f"{DIMENSION_VIEW}query_"
 # What Spark does with all the rows of a dimension, whatever the stream does.
 _STATIC: Final = (Filter, Project, Values, Unnest, Join, SetOperation, Deduplicate, Sort, Limit, Rank)
+_LENGTH: Final = "INTERVAL"  # no dimension keeps one
+_WIDEST: Final = 32
+# Bytes of a value.
+_WIDTHS: Final = {
+    "BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "UTINYINT": 2, "INT": 4, "USMALLINT": 4, "FLOAT": 4, "DATE": 4,
+    "BIGINT": 8, "UINT": 8, "DOUBLE": 8, "TIMESTAMP": 8, "DECIMAL": 16, "UBIGINT": 16, "STRING": 24, "BINARY": 24,
+}  # fmt: skip
 
 
 @frozen
@@ -82,6 +91,17 @@ def static_relations(plan: LogicalPlan) -> frozenset[str]:
     inside = static_nodes(plan)
     joined = {scan.relation for scan in plan.scans() if id(scan) in inside}
     return frozenset(joined | {node.relation for node in plan.subquery_nodes() if isinstance(node, Scan)})
+
+
+def narrowest(fields: Sequence[Field]) -> tuple[str, ...]:
+    """One column of a dimension of which none is needed: its rows count all the same, and Spark reads no empty rows."""
+    known = [field for field in fields if not field.hidden and field.type is not None and field.type.name != _LENGTH]
+    found = min(known, key=lambda field: _width(field.type), default=None)
+    return () if found is None else (found.name,)
+
+
+def _width(type_: SqlType | None) -> int:
+    return _WIDTHS.get(type_.name, _WIDEST) if type_ is not None else _WIDEST
 
 
 def check_static(node: Node) -> None:

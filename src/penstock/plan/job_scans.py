@@ -15,6 +15,7 @@ from penstock.plan.job_dimensions import (
     DimensionPlan,
     StaticView,
     join_keys,
+    narrowest,
     static_relations,
     static_views,
 )
@@ -75,6 +76,7 @@ def job_scans(plan: LogicalPlan, tree: exp.Query, static: frozenset[str] | None 
         scan_id = relation if seen[relation] == 1 else f"{relation}#{seen[relation]}"
         columns = tuple(field.name for field in known[relation].fields if field.name in read[id(table)])
         if relation in static:
+            columns = columns or narrowest(known[relation].fields)
             view = f"{DIMENSION_VIEW}{len(dimensions)}"
             dimensions.append(DimensionPlan(scan_id, view, relation, columns, join_keys(tree, table)))
         else:

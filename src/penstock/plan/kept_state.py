@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from sqlglot import exp
 
 from penstock.frozen import frozen
+from penstock.plan.correlation import is_correlation
 from penstock.plan.join_times import is_stand_in
 from penstock.plan.spark_blocks import (
     aggregate_nodes,
@@ -67,5 +68,6 @@ def _only_window(query: exp.Select) -> bool:
 def _functions(query: exp.Select) -> tuple[str, ...]:
     having = query.args.get("having")
     trees = [*query.expressions, *([having] if having is not None else [])]
-    calls = [spark_sql(node, pretty=False) for tree in trees for node in aggregate_nodes(tree)]
-    return tuple(call.partition("(")[0].lower() for call in dict.fromkeys(calls))
+    nodes = [node for tree in trees for node in aggregate_nodes(tree)]
+    calls = {spark_sql(node, pretty=False): is_correlation(node) for node in nodes}
+    return tuple("corr" if pairs else text.partition("(")[0].lower() for text, pairs in calls.items())

@@ -15,6 +15,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 
 from penstock.errors import ResolutionError
+from penstock.plan.correlation import correlation
 
 if TYPE_CHECKING:
     from sqlglot.dialects.dialect import DialectType
@@ -47,8 +48,19 @@ class _Generator(SparkGenerator):
         outer = " OUTER" if expression.args.get("outer") else ""
         return f"{self.sep()}LATERAL VIEW{outer} {self.sql(expression, 'this')} {self.sql(alias, 'this')} AS {columns}"
 
+    def filter_sql(self, expression: exp.Filter) -> str:
+        found = correlation(expression)
+        return super().filter_sql(expression) if found is None else self.sql(found)
+
+    def window_sql(self, expression: exp.Window) -> str:
+        found = correlation(expression)
+        return super().window_sql(expression) if found is None else self.sql(found)
+
     def anonymous_sql(self, expression: exp.Anonymous) -> str:
         # a function of the user's may have any name; ours and Spark's are plain words
+        found = correlation(expression)
+        if found is not None:
+            return self.sql(found)
         name = expression.name
         plain = name if name.isidentifier() and name.isascii() else f"`{name.replace('`', '``')}`"
         return self.func(plain, *expression.expressions, normalize=False)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from sqlglot import exp
+
 from penstock.errors import CatalogError, OptionError, PenstockError, ResolutionError
 from penstock.plan.expression_spans import cast_span, division_span, expression_span
 from penstock.plan.script import options_of
 from penstock.runtime.failures import marked_expression
+from penstock.sql.spans import span_of
 from penstock.sql.statements import Name, Query
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 # Messages about an option name it so: stores and connectors know its key, and nothing of the text.
 _NAMED: Final = re.compile(r"\boption ([\w.-]+)")
 
+_READS: Final = re.compile(r'which "(.+)" reads')
 _CAST: Final = re.compile(r'of the type "([^"]+)" cannot be cast to "([^"]+)"')
 
 
@@ -31,6 +35,9 @@ def place(error: PenstockError, report: StatementReport) -> None:
         return
     if error.condition in ("DATA_ERROR", "TYPE_MISMATCH"):
         error.span = _of_expression(error, report)
+        return
+    if error.condition == "FILE_NOT_FOUND":
+        error.span = _of_relation(error, report)
         return
     about_text = isinstance(error, OptionError | CatalogError | ResolutionError)
     if not (about_text or error.condition == "TOPIC_MISMATCH"):
@@ -55,6 +62,15 @@ def _of_expression(error: PenstockError, report: StatementReport) -> Span | None
     elif error.message.endswith("division by zero"):  # as the view store says it
         found = division_span(trees, query.tree)
     return found or query.span
+
+
+def _of_relation(error: PenstockError, report: StatementReport) -> Span | None:
+    """The table that an error names, where the query reads it; the query, where a view does."""
+    query, named = getattr(report.statement, "query", None), _READS.search(error.message)
+    if not isinstance(query, Query) or named is None:
+        return None
+    tables = [table for table in query.tree.find_all(exp.Table) if table.name.casefold() == named[1].casefold()]
+    return next((span for table in tables if (span := span_of(table.this) or span_of(table)) is not None), query.span)
 
 
 def _of_option(key: str | None, report: StatementReport) -> Span | None:

@@ -150,10 +150,19 @@ class Job:
 
     # waiting
 
-    def wait(self, until: Callable[[], bool], timeout: float, what: str, *, every: float = 1.0) -> None:
+    def wait(
+        self,
+        until: Callable[[], bool],
+        timeout: float,
+        what: str,
+        *,
+        every: float = 1.0,
+        whole: float | None = None,
+    ) -> None:
         """Wait until something holds; JobFailed where the job fails first, TimeoutError where time runs out.
 
-        What the job itself does not tell of is looked at `every` so many seconds.
+        What the job itself does not tell of is looked at `every` so many seconds. `whole`: the time that was given,
+        where `timeout` is what is left of it.
         """
         end = time.monotonic() + timeout
         with self._changed:
@@ -167,7 +176,8 @@ class Job:
                 left = end - time.monotonic()
                 if left <= 0:
                     last = "" if self.error is None else f", and ended with: {self.error}"
-                    raise TimeoutError(f"job {self.name}: {what} took longer than {timeout:g} seconds{last}")
+                    given = timeout if whole is None else whole
+                    raise TimeoutError(f"job {self.name}: {what} took longer than {given:g} seconds{last}")
                 self._changed.wait(min(left, every))
 
     def wait_first_batch(self, timeout: float) -> None:
@@ -185,11 +195,15 @@ class Job:
     def _sink_error(self) -> PenstockError | None:
         return self.error if self.error is not None and self.error.condition == "SINK_UNAVAILABLE" else None
 
-    def wait_looked(self, timeout: float) -> None:
+    def wait_looked(self, timeout: float, whole: float | None = None) -> None:
         """Wait until the end of the input as of now is known."""
         since_us = now_us()
         self.wait(
-            lambda: self._run is not None and self._run.looked(since_us), timeout, "a look at its input", every=0.02
+            lambda: self._run is not None and self._run.looked(since_us),
+            timeout,
+            "a look at its input",
+            every=0.02,
+            whole=whole,
         )
 
     def wait_positions(self, timeout: float) -> dict[str, dict[int, int]]:
@@ -205,7 +219,9 @@ class Job:
                     raise
             time.sleep(0.2)
 
-    def wait_reached(self, positions: Mapping[str, Mapping[int, int]], timeout: float) -> None:
+    def wait_reached(
+        self, positions: Mapping[str, Mapping[int, int]], timeout: float, whole: float | None = None
+    ) -> None:
         """Wait until input is committed up to these positions, and the windows closed that it ends."""
         goals: list[int | None] = []
 
@@ -221,7 +237,7 @@ class Job:
                 goals.append(self._run.tracker.watermark_us)
             return not self.spec.bounded and self._read_beyond(positions) and self._closed_up_to(goals[0])
 
-        self.wait(done, timeout, "reading its input")
+        self.wait(done, timeout, "reading its input", whole=whole)
 
     def wait_closed(self, timeout: float) -> None:
         """Wait until a batch ran under the watermark that event time has reached now."""

@@ -54,7 +54,7 @@ def settle(engine: Engine, timeout: float) -> None:
     for job in writers_first(tuple(engine.jobs.values())):
         if job.state in (JobState.PAUSED, JobState.STOPPED):
             continue
-        _settle(job, engine.clock, max(0.0, deadline - engine.clock.monotonic()))
+        _settle(job, engine.clock, max(0.0, deadline - engine.clock.monotonic()), timeout)
 
 
 def writers_first(jobs: Sequence[Job]) -> list[Job]:
@@ -86,7 +86,7 @@ def drain_job(job: Job, clock: Clock, timeout: float) -> None:
     """Drain one job."""
     deadline = clock.monotonic() + timeout
     with job.control:
-        _settle(job, clock, timeout)
+        _settle(job, clock, timeout, timeout)
         if job.state is JobState.STOPPED:
             return
         if job.spec.plan.of_views:
@@ -97,7 +97,7 @@ def drain_job(job: Job, clock: Clock, timeout: float) -> None:
         try:
             left = max(0.001, deadline - clock.monotonic())
             # A query that is stopped before Spark has noted the last batch shows the state before it.
-            job.wait(lambda: job.settled() and job.noted(), left, "closing its windows", every=0.02)
+            job.wait(lambda: job.settled() and job.noted(), left, "closing its windows", every=0.02, whole=timeout)
         except TimeoutError:
             job.stop(JobState.STOPPED, "drain took too long")
             raise
@@ -120,13 +120,14 @@ def advance_watermark(engine: Engine, stream: str, timestamp_us: int, timeout: f
         job.wait_closed(timeout)
 
 
-def _settle(job: Job, clock: Clock, timeout: float) -> None:
+def _settle(job: Job, clock: Clock, timeout: float, whole: float) -> None:
+    """Settle one job within `timeout`, what is left of the `whole` time that was given."""
     deadline = clock.monotonic() + timeout
     try:
-        job.wait(lambda: job.run is not None and job.last is not None, timeout, "starting")
-        job.wait_looked(max(0.001, deadline - clock.monotonic()))
+        job.wait(lambda: job.run is not None and job.last is not None, timeout, "starting", whole=whole)
+        job.wait_looked(max(0.001, deadline - clock.monotonic()), whole)
         positions = job.wait_positions(deadline - clock.monotonic())
-        job.wait_reached(positions, max(0.001, deadline - clock.monotonic()))
+        job.wait_reached(positions, max(0.001, deadline - clock.monotonic()), whole)
     except RuntimeFailure as error:
         if error.condition != "JOB_STATE" or job.state is not JobState.STOPPED:
             raise

@@ -48,17 +48,14 @@ class WatermarkTracker:
         idle_timeout_ms: int | None = None,
         clock: Clock | None = None,
     ) -> None:
-        delay = max_out_of_orderness_ms
-        delay_us = delay // timedelta(microseconds=1) if isinstance(delay, timedelta) else delay * _US
-        if delay_us < 0:
-            raise InvalidArgument(
-                "INVALID_ARGUMENT", "max_out_of_orderness_ms is negative", hint="give a delay of zero or more"
-            )
-        if partitions is not None and partitions < 1:
+        delay_us = _delay_us(max_out_of_orderness_ms)
+        if partitions is not None and (not _is_number(partitions) or partitions < 1):
             raise InvalidArgument("INVALID_ARGUMENT", f"partitions is a number from 1 on, not {partitions!r}")
-        if idle_timeout_ms is not None and idle_timeout_ms < 0:
+        if idle_timeout_ms is not None and (not _is_number(idle_timeout_ms) or idle_timeout_ms < 0):
             raise InvalidArgument(
-                "INVALID_ARGUMENT", "idle_timeout_ms is negative", hint="leave it out to wait for ever"
+                "INVALID_ARGUMENT",
+                f"idle_timeout_ms is a number of milliseconds from 0 on, not {idle_timeout_ms!r}",
+                hint="leave it out to wait for ever",
             )
         self._partitions = partitions
         self._clock = clock or SystemClock()
@@ -180,6 +177,24 @@ class WatermarkTracker:
         stamps = column.cast(pa.timestamp("ms")) if pa.types.is_integer(column.type) else column
         largest = pc.max(stamps).cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).as_py()
         return None if largest is None else int(largest)
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+
+
+def _delay_us(given: object) -> int:
+    if isinstance(given, timedelta):
+        found = given // timedelta(microseconds=1)
+    else:
+        found = int(given * _US) if isinstance(given, int | float) and _is_number(given) else -1
+    if found < 0:
+        raise InvalidArgument(
+            "INVALID_ARGUMENT",
+            f"max_out_of_orderness_ms is a number of milliseconds from 0 on, not {given!r}",
+            hint="give a number or a timedelta of zero or more",
+        )
+    return found
 
 
 def _us(time: object) -> int:

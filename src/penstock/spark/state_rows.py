@@ -40,6 +40,7 @@ _BUFFERS: Final = {
     "variance": ("n", "avg", "m2"),
     "var_samp": ("n", "avg", "m2"),
     "var_pop": ("n", "avg", "m2"),
+    "corr": ("n", "xAvg", "yAvg", "ck", "n", "avg", "m2", "n", "avg", "m2"),  # see penstock.plan.correlation
 }
 _SHOWN: Final = ("count", "sum", "min", "max")
 

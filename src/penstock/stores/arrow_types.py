@@ -99,6 +99,8 @@ def sql_type_of_arrow(found: pa.DataType) -> SqlType | None:
         if any(sql_type is None for _, sql_type in parts):
             return None
         return SqlType("STRUCT", fields=tuple(Field(name, sql_type) for name, sql_type in parts if sql_type))
+    if kinds.is_fixed_size_binary(found):
+        return SqlType("BINARY")
     name = _names().get(found)
     return None if name is None else SqlType(name)
 
@@ -116,6 +118,7 @@ def _names() -> dict[pa.DataType, str]:
         pa.large_string(): "STRING",
         pa.string_view(): "STRING",
         pa.null(): "STRING",
+        pa.binary_view(): "BINARY",
         pa.bool_(): "BOOLEAN",
         pa.int8(): "TINYINT",
         pa.int16(): "SMALLINT",

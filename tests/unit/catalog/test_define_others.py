@@ -175,6 +175,16 @@ def test_q2_functions_by_path_and_by_source() -> None:
     [
         (PYTHON.format("'not a path'"), "INVALID_DEFINITION", "neither a path such as module.function nor Python"),
         (PYTHON.format("$$\ndef other(x):\n    return x\n$$"), "INVALID_DEFINITION", "does not define label"),
+        (
+            PYTHON.format("$$ def label(x, y): return x $$"),
+            "INVALID_DEFINITION",
+            "function label is declared with 1 argument, and its def takes 2",
+        ),
+        (
+            PYTHON.replace("x BIGINT", "x BIGINT, y BIGINT").format("$$ def label(x): return x $$"),
+            "INVALID_DEFINITION",
+            "function label is declared with 2 arguments, and its def takes 1",
+        ),
         (PYTHON.replace(" RETURNS STRING", "").format("$$ def label(x): return x $$"), "INVALID_DEFINITION", "returns"),
         (PYTHON.replace("x BIGINT", "x INT, X INT").format("'a.b'"), "INVALID_DEFINITION", "two parameters named X"),
         (PYTHON.replace("label", "Upper").format("'a.b'"), "OBJECT_EXISTS", "function Upper is built in"),
@@ -253,3 +263,8 @@ def test_rename_of_a_function_and_a_secret() -> None:
 
 def test_an_empty_catalog_knows_nothing() -> None:
     assert (len(Catalog()), Catalog().relations()) == (0, ())
+
+
+@pytest.mark.parametrize("taken", ["x", "x, y=1", "*xs", "x, *, deep=False", "x, /"])
+def test_as_many_arguments_as_the_def_can_take(taken: str) -> None:
+    assert isinstance(define(PYTHON.format(f"$$ def label({taken}): return x $$")), FunctionDefinition)

@@ -323,6 +323,12 @@ def test_a_metadata_address_is_refused_unasked(tmp_path: Path) -> None:
     found = refusal(asked)
     assert found.condition == "SINK_REFUSED"
     assert "never connected to" in found.message
+    assert "RESUME JOB" in (found.hint or "")
+    with pytest.raises(PenstockError, match="SINK_REFUSED") as created:
+        HttpSink().reach(asked)
+    assert created.value.hint == "look at option url of sink k and at the service, then try again", (
+        "there is no job yet"
+    )
 
 
 def test_certificates_are_checked(tmp_path: Path) -> None:

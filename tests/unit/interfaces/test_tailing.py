@@ -110,3 +110,17 @@ def test_a_file_that_changes_under_the_reading() -> None:
 def test_arguments_are_checked_at_the_call(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument):
         tailed(Table(), **wrong)
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"event": 5}, "event must be a threading.Event, not 5"),
+        ({"every": "abc"}, "every must be a time above zero, not 'abc'"),
+    ],
+    ids=str,
+)
+def test_what_is_no_event_and_no_time_is_told_at_the_call(how: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidArgument, match="INVALID_ARGUMENT") as refused:
+        tailed(Table(), **how)
+    assert refused.value.message == told

@@ -39,6 +39,8 @@ def test_worked_numbers() -> None:
         ({"window_type": "SLIDE", "size": SECOND}, "known are TUMBLE, HOP, SESSION"),
         ({"window_type": "TUMBLE"}, "a TUMBLE window has size, not nothing"),
         ({"window_type": "HOP", "size": SECOND}, "a HOP window has slide and size, not size"),
+        ({"window_type": "TUMBLE", "size": 0}, "size must be a time above zero, not 0"),
+        ({"window_type": "HOP", "slide": -SECOND, "size": SECOND}, "slide must be a time above zero, not "),
         ({"window_type": "SESSION", "gap": SECOND, "size": SECOND}, "a SESSION window has gap, not size and gap"),
     ],
     ids=str,
@@ -60,3 +62,23 @@ def test_a_column_that_is_not_there() -> None:
                 executor.database, "s", key_column='a"b', value_column="v", timestamp_column="ts", size=SECOND
             )
         assert refused.value.condition == "UNKNOWN_COLUMN"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"key_column": "zz"}, "[UNKNOWN_COLUMN] \"s\" has no key_column 'zz'; hint: columns in scope: k, v, ts"),
+        ({"value_column": "zz"}, "[UNKNOWN_COLUMN] \"s\" has no value_column 'zz'; hint: columns in scope: k, v, ts"),
+        ({"timestamp_column": "v"}, '[MISSING_EVENT_TIME] column "v" is INT'),
+    ],
+    ids=str,
+)
+def test_columns_are_told_by_their_arguments(given: dict[str, str], told: str) -> None:
+    """And without a place in a text that the user never wrote."""
+    names: dict[str, Any] = {"key_column": "k", "value_column": "v", "timestamp_column": "ts", **given}
+    with StreamingSQLExecutor() as executor:
+        executor.execute_ddl("CREATE STREAM s (k STRING, v INT, ts TIMESTAMP, WATERMARK FOR ts AS ts)")
+        with pytest.raises(penstock.PenstockError) as refused:
+            WindowOperator(executor.database, "s", size=SECOND, **names)
+        assert str(refused.value).startswith(told)
+        assert refused.value.span is None

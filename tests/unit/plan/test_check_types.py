@@ -113,6 +113,9 @@ def test_texts_that_are_read_as_numbers_are_told(query: str, told: str | None) -
         ("MODE()", "MODE", "is not told which values it is about", "MODE(x)"),
         ("MODE() FILTER (WHERE b)", "MODE", "is not told which values it is about", "MODE(x)"),
         ("MODE(i) WITHIN GROUP (ORDER BY d)", "d", "takes no WITHIN GROUP", "leave it out"),
+        ("FROM_JSON(name, 'nope nope nope')", "'nope nope nope'", "cannot read its schema: 'nope' is no type", "a INT"),
+        ("FROM_CSV(name, 'a INT b STRING')", "'a INT b STRING'", "schema: ',' is missing before 'b'", "a INT"),
+        ("FROM_JSON(name, 'ARRAY<INT')", "'ARRAY<INT'", "cannot read its schema: '>' is missing at its end", "a INT"),
         ("MODE() WITHIN GROUP (ORDER BY i, d)", "d", "takes one term", "leave out"),
     ],
 )  # fmt: skip

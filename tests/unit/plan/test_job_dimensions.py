@@ -22,6 +22,7 @@ CREATE TABLE ended (symbol STRING, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (c
 CREATE TABLE names (id STRING, name STRING, country STRING) WITH (connector = 'file', path = '/data/names', format = 'csv');
 CREATE TABLE sides (id STRING PRIMARY KEY, label STRING)
   WITH (connector = 'file', path = '/data/sides', format = 'csv', refresh = '1 minute');
+CREATE TABLE wide (id STRING, at TIMESTAMP, n SMALLINT, v BIGINT) WITH (connector = 'file', path = '/data/wide', format = 'csv');
 """
 COLUMNS = tuple(ColumnDefinition(name, STRING) for name in ("instrumentId", "NAME", "SECTOR"))
 
@@ -292,3 +293,17 @@ def test_one_of_two_joins_is_a_call() -> None:
     assert found.lookup is not None
     assert [each.dimension.id for each in found.lookup.lookups] == ["securities"]
     assert "LEFT SEMI JOIN `__dimension_1` AS `n` ON `n`.`id` = `t`.`symbol`" in flat(found.lookup.core)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT symbol, (SELECT COUNT(*) FROM wide) AS n FROM trades",
+        "SELECT symbol FROM trades WHERE EXISTS (SELECT 1 FROM wide)",
+        "SELECT symbol FROM trades CROSS JOIN wide",
+        "SELECT symbol, COUNT(*) AS n FROM trades CROSS JOIN wide GROUP BY symbol",
+    ],
+)
+def test_of_a_dimension_that_is_only_counted_the_narrowest_column_is_read(sql: str) -> None:
+    """Spark reads no rows without columns."""
+    assert [dimension.columns for dimension in job(sql).dimensions] == [("n",)]

@@ -41,6 +41,13 @@ BY_NAME: dict[str, Rule] = {
 }
 
 
+def listed(by: str, *, desc: bool) -> exp.Expr:
+    """LISTAGG(DISTINCT k, '|') WITHIN GROUP (ORDER BY …)."""
+    aggregate = call("listagg", exp.Distinct(expressions=[column("k"), exp.Literal.string("|")]))
+    order = exp.Order(expressions=[exp.Ordered(this=column(by), desc=desc)])
+    return exp.WithinGroup(this=aggregate, expression=order)
+
+
 def tree(sql: str) -> exp.Expr:
     statement = parse_statement(sql)
     assert isinstance(statement, Select)
@@ -92,8 +99,24 @@ def test_recursion_is_refused() -> None:
             ),
             "CAST(size(collect_set(`k`) FILTER(WHERE `v` > 0)) AS BIGINT)",
         ),
+        (
+            listed("k", desc=False),
+            "if(size(collect_set(`k`)) > 0, array_join(array_sort(collect_set(`k`)), '|'), NULL)",
+        ),
+        (
+            exp.Filter(this=listed("k", desc=True), expression=exp.Where(this=column("b"))),
+            (
+                "if(size(collect_set(`k`) FILTER(WHERE `b`)) > 0, "
+                "array_join(sort_array(collect_set(`k`) FILTER(WHERE `b`), FALSE), '|'), NULL)"
+            ),
+        ),
     ],
 )
 def test_distinct_aggregates(before: exp.Expr, after: str) -> None:
     """0.2 trap 10: Spark refuses COUNT(DISTINCT) on a stream."""
     assert spark_sql(distinct_aggregates(before.copy()), pretty=False) == after
+
+
+def test_a_distinct_list_goes_by_its_value() -> None:
+    with pytest.raises(PenstockError, match=r"INVALID_ARGUMENT.*order by the value itself"):
+        distinct_aggregates(listed("v", desc=False))

@@ -92,3 +92,14 @@ def test_elements_count_from_one() -> None:
     sql = "CREATE STREAM a (xs ARRAY<INT>, m MAP<STRING, INT>); SELECT xs[1] AS first, m['k'] AS k FROM a"
     assert "get(`a`.`xs`, 0)" in spark(sql)  # and not element_at, which fails for place 0
     assert "try_element_at(`a`.`m`, 'k')" in spark(sql)
+
+
+@pytest.mark.parametrize(
+    ("behind", "given"),
+    [("", ""), (" FILTER (WHERE volume > 1)", " FILTER(WHERE `trades`.`volume` > 1)")],
+)
+def test_a_correlation_never_divides_by_zero(behind: str, given: str) -> None:
+    x, y = "`trades`.`price`", "`trades`.`volume`"
+    found = spark(f"SELECT CORR(price, volume){behind} AS c FROM trades GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)")
+    sxy, sxx, syy = (f"regr_{part}({x}, {y}){given}" for part in ("sxy", "sxx", "syy"))
+    assert f"try_divide({sxy}, sqrt({sxx} * {syy})) AS `c`" in found

@@ -8,6 +8,8 @@ from penstock.errors import RuntimeFailure
 from penstock.plan.script import StatementReport, analyze_script
 from penstock.runtime.error_places import place
 from penstock.runtime.failures import as_failure
+from penstock.stores.files.faults import not_found
+from penstock.stores.files.file_set import FileSet
 
 SETUP = "CREATE STREAM s (k STRING, v BIGINT, w BIGINT, ts TIMESTAMP); CREATE VIEW below AS SELECT v * 2 AS x FROM s;"
 MALFORMED = '[CAST_INVALID_INPUT] The value \'a\' of the type "STRING" cannot be cast to "BIGINT". SQLSTATE: 22018'
@@ -125,3 +127,32 @@ def test_a_place_that_is_known_stays() -> None:
     known = RuntimeFailure("DATA_ERROR", "x", span=report.span)
     place(known, report)
     assert known.span == report.span
+
+
+@pytest.mark.parametrize(
+    ("query", "written"),
+    [
+        ("SELECT * FROM gone AS g", "gone"),
+        ("SELECT k FROM s JOIN Gone ON a = v", "Gone"),
+        ("SELECT * FROM over_gone", "SELECT * FROM over_gone"),
+    ],
+)
+def test_a_file_that_is_not_there_is_told_where_its_table_is_read(query: str, written: str) -> None:
+    setup = (
+        f"{SETUP} CREATE TABLE gone (a BIGINT) WITH (connector = 'file', path = '/nowhere/x.csv', format = 'csv'); "
+        "CREATE VIEW over_gone AS SELECT a FROM gone; "
+    )
+    report = analyze_script(setup + query)[-1]
+    error = not_found(FileSet(relation="gone", path="/nowhere/x.csv"))
+    place(error, report)
+    assert error.span is not None
+    assert (setup + query)[error.span.start : error.span.end] == written
+
+
+def test_a_sink_of_directories_by_a_column_that_is_not_there() -> None:
+    sql = "CREATE SINK m WITH (connector = 'file', path = '/tmp/m', format = 'csv', partition_by = 'k, zz') AS SELECT k FROM s"
+    error = analyze_script(f"{SETUP} {sql}")[-1].error
+    assert error is not None
+    assert (error.condition, "zz" in error.message) == ("UNKNOWN_COLUMN", True)
+    assert error.span is not None
+    assert f"{SETUP} {sql}"[error.span.start : error.span.end] == "'k, zz'"

@@ -167,9 +167,12 @@ def test_parts_of_a_millisecond_count_though_they_are_not_shown() -> None:
     assert tracker.is_late(5000)
 
 
-def test_a_negative_delay_is_refused() -> None:
-    with pytest.raises(ResolutionError, match="negative"):
-        WatermarkTracker(-1)
+@pytest.mark.parametrize("name", ["max_out_of_orderness_ms", "partitions", "idle_timeout_ms"])
+@pytest.mark.parametrize("given", [-1, "abc", True, float("nan")])
+def test_arguments_that_are_no_number_are_refused(name: str, given: Any) -> None:
+    arguments = {name: given}
+    with pytest.raises(ResolutionError, match=f"INVALID_ARGUMENT. {name} is a number .* not {given!r}"):
+        WatermarkTracker(**arguments)
 
 
 def test_sc38_e22_timers_are_registered_cancelled_and_fired_once_in_order() -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import RuntimeFailure
+from penstock.runtime.dimension_rows import columns_of_table, fitted_table
 from penstock.stores.dimension_pins import pin, pinned, pins_file, read_pins, trim
 from penstock.stores.dimensions import BATCH_ROWS, DimensionStore, as_given, version_file
 
@@ -82,6 +83,17 @@ def test_rows_come_back_as_they_were_given(tmp_path: Path) -> None:
     version = store.add("d", kept, 0, given=given.schema)
     assert store.read("d").equals(kept)
     assert as_given(store.read("d"), version).equals(given)
+
+
+@pytest.mark.parametrize("kind", [pa.binary_view(), pa.string_view(), pa.large_binary(), pa.binary(1)])
+def test_every_arrow_type_of_texts_and_bytes_is_taken(tmp_path: Path, kind: pa.DataType) -> None:
+    values = ["x", None] if pa.types.is_string_view(kind) else [b"x", None]
+    given = pa.table({"v": pa.array(values, kind), "l": pa.array([values, []], pa.list_(kind))})
+    kept = fitted_table(given, columns_of_table(given))
+    store = DimensionStore(tmp_path)
+    version = store.add("d", kept, 0, given=given.schema)
+    assert store.read("d").equals(kept)
+    assert as_given(store.read("d"), version).to_pylist() == given.to_pylist()
 
 
 # pins

@@ -11,7 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from penstock.catalog.return_types import apply_rule
-from penstock.errors import NotYetError
+from penstock.errors import NotYetError, ResolutionError
 from penstock.plan.trees import aggregate_text, call, column, identifier, number, type_of
 from penstock.sql.spans import span_of
 from penstock.types import SqlType
@@ -25,8 +25,9 @@ def distinct_aggregates(tree: exp.Expr) -> exp.Expr:
             continue
         replacement = _rewrite(node, distinct)
         replacement.meta.update(node.meta)
-        parent = node.parent
-        replaced: exp.Expr = node
+        around = node.parent
+        replaced: exp.Expr = around if isinstance(around, exp.WithinGroup) else node
+        parent = replaced.parent
         if isinstance(parent, exp.Filter):
             replacement = _filtered(replacement, parent)
             replaced = parent
@@ -88,7 +89,24 @@ def _joined(node: exp.Anonymous, distinct: exp.Distinct) -> exp.Expr:
     texts = call("collect_set", value.copy())
     separator = rest[0].copy() if rest else exp.Literal.string("")
     some = exp.GT(this=call("size", texts), expression=number(0))
-    return call("if", some, call("array_join", call("array_sort", texts.copy()), separator), exp.Null())
+    terms = _ordered(node)
+    other = next((term for term in terms[:1] if term.this != value), None)
+    if other is not None:
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"{aggregate_text(node) or node.name} goes by its value, and its order by another",
+            hint="order by the value itself, or leave DISTINCT out",
+            span=span_of(other) or span_of(node),
+        )
+    down = bool(terms) and bool(terms[0].args.get("desc"))
+    ordered = call("sort_array", texts.copy(), exp.false()) if down else call("array_sort", texts.copy())
+    return call("if", some, call("array_join", ordered, separator), exp.Null())
+
+
+def _ordered(node: exp.Anonymous) -> list[exp.Expr]:
+    """The terms of WITHIN GROUP behind a call."""
+    around = node.parent
+    return list(around.expression.expressions) if isinstance(around, exp.WithinGroup) else []
 
 
 def _cast(value: exp.Expr, kind: SqlType) -> exp.Cast:
