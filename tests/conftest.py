@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+from collections.abc import Iterator
+from typing import Final
 
+import pytest
 from hypothesis import settings
 
 # A JVM that lives for a minute spends most of it compiling: the quick compiler alone halves the time of the suites.
@@ -20,3 +24,32 @@ settings.register_profile("same", max_examples=100, deadline=None, print_blob=Tr
 settings.register_profile("random", max_examples=150, deadline=None, print_blob=True)
 settings.register_profile("long", max_examples=5000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+# A JVM costs seconds and a gigabyte: tests that start one are marked, and run in processes of their own.
+_MAY_START_SPARK: Final = ("spark", "kafka", "chaos", "slow", "bench", "soak")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    """What a test is given may start Spark as well."""
+    before = _spark_runs()
+    yield
+    _check_spark(item, before=before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    before = _spark_runs()
+    yield
+    _check_spark(item, before=before)
+
+
+def _check_spark(item: pytest.Item, *, before: bool) -> None:
+    if not before and _spark_runs() and not any(item.get_closest_marker(name) for name in _MAY_START_SPARK):
+        pytest.fail("a test without the marker `spark` has started Spark")
+
+
+def _spark_runs() -> bool:
+    session = sys.modules.get("penstock.spark.session")
+    return session is not None and bool(session.session_running())

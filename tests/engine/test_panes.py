@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
+import duckdb
 import pytest
 
 import penstock
+from penstock.failpoints import enabled
 from tests.engine.answers import at, check_change_log, job, ms
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -117,3 +120,56 @@ def test_panes_are_what_spark_keeps(opened: Callable[..., penstock.Database]) ->
             check_change_log(db, view)
     check_same(db)
     assert db.sql("SELECT COUNT(*) FROM penstock.window_aggregates").rows() == [(0,)]
+
+
+@pytest.mark.slow
+def test_a_sink_is_given_what_closes(opened: Callable[..., penstock.Database], tmp_path: Path) -> None:
+    """D4, N5, J7: a topic and files get each row of a window that the view store closes once, also where the job breaks
+    off behind the sink, and after a restart; beside them a sink for which Spark keeps the windows."""
+    chance = random.Random(SEED)  # noqa: S311 - the same rows each time
+    written = tmp_path / "written"
+
+    def check(db: penstock.Database) -> int:
+        want = Counter(db.sql("SELECT * FROM kept").rows())
+        for name in ("closed_rows", "spark_rows"):
+            have = Counter(db.sql(f"SELECT * FROM {name}").rows())
+            assert have == want, f"{name}: missing {want - have}, not expected {have - want}"
+        with duckdb.connect() as reader:
+            files = f"SELECT k, CAST(s AS TIMESTAMPTZ), n, total, mean FROM read_json('{written}/*.json')"
+            have = Counter(reader.execute(files).fetchall()) if list(written.glob("*.json")) else Counter()
+        assert have == want, f"files: missing {want - have}, not expected {have - want}"
+        return sum(want.values())
+
+    db = opened()
+    db.execute(STREAM)
+    columns = "k STRING, s TIMESTAMP, n BIGINT, total BIGINT, mean DOUBLE"
+    query = (
+        f"SELECT k, {HOP.replace('HOP', 'HOP_START', 1)} AS s, COUNT(*) AS n, SUM(v) AS total, AVG(v) AS mean "
+        f"FROM s GROUP BY k, {HOP}"
+    )
+    for name in ("closed", "spark"):
+        db.execute(f"CREATE STREAM {name} ({columns}) WITH (connector = 'topic', partitions = 2)")
+        db.execute(f"CREATE MATERIALIZED VIEW {name}_rows AS SELECT * FROM {name}")
+    db.execute(f"CREATE MATERIALIZED VIEW kept AS {query}")
+    db.execute(f"INSERT INTO closed {query}; INSERT INTO spark WITH (state = 'spark') {query}")
+    db.execute(f"CREATE SINK files WITH (connector = 'file', path = '{written}', format = 'json') AS {query}")
+    assert "panes" in str(db.sql(f"EXPLAIN INSERT INTO closed {query}").rows())
+    for partition in range(2):
+        db.append("s", chunk(chance, 24), partition=partition)
+    db.settle(120)
+    shown = check(db)
+    assert shown > 0
+    with enabled("sink.after_write", "error@1"):
+        for partition in range(2):
+            db.append("s", chunk(chance, 40), partition=partition)
+        db.settle(120)
+    assert sum(each.restarts for each in db.jobs()) == 1
+    assert check(db) > shown
+    db.close()
+
+    db = opened()
+    for partition in range(2):
+        db.append("s", chunk(chance, 61), partition=partition)
+    db.settle(120)
+    assert check(db) > shown
+    assert db.metrics()["insert_closed"]["output_rows"] == db.metrics()["kept"]["output_rows"]

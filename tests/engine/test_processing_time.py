@@ -72,7 +72,9 @@ def rows(db: penstock.Database, view: str) -> Counter[tuple[Any, ...]]:
     return Counter(db.sql(f"SELECT * FROM {view}").rows())
 
 
-def oracle(db: penstock.Database, view: str, given: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+def oracle(
+    db: penstock.Database, view: str, given: list[dict[str, Any]], *, job: str | None = None
+) -> Counter[tuple[Any, ...]]:
     """The windows of all rows by the times that stand in the job's offset log."""
     size, _ = QUERIES[view]
     found: dict[tuple[Any, ...], list[int]] = {}
@@ -80,7 +82,7 @@ def oracle(db: penstock.Database, view: str, given: list[dict[str, Any]]) -> Cou
     read = 0
     for batch in range(1_000):
         try:
-            logged = read_offsets(db.path / "jobs" / view / "checkpoint", batch)
+            logged = read_offsets(db.path / "jobs" / (job or view) / "checkpoint", batch)
         except PenstockError:
             break
         assert logged.sources[0] is not None
@@ -148,3 +150,77 @@ def test_windows_of_the_clock(opened: Callable[..., penstock.Database]) -> None:
     found = db.execute("EXPLAIN WATERMARK FOR once")
     assert found is not None
     assert found.rows()[0][0] == "processing time"
+
+
+SINKS: Final = ("once", "live", "hops", "ended")
+
+
+def test_windows_of_the_clock_into_sinks(opened: Callable[..., penstock.Database]) -> None:
+    """D1, G5: a sink is given each window once, when the clock has closed it, and with EMIT CHANGES each change."""
+    db = opened()
+    db.execute("CREATE STREAM s (k STRING, v BIGINT, at AS PROCTIME())")
+    columns = "k STRING, window_start TIMESTAMP, window_end TIMESTAMP, n BIGINT, total BIGINT"
+    for name in SINKS:
+        if name == "live":
+            keyed = f"{columns}, PRIMARY KEY (k, window_start, window_end) NOT ENFORCED"
+            db.execute(f"CREATE STREAM {name} ({keyed}) WITH (connector = 'topic', changes = 'upsert')")
+        else:
+            db.execute(f"CREATE STREAM {name} ({columns}) WITH (connector = 'topic')")
+        db.execute(f"CREATE MATERIALIZED VIEW {name}_rows AS SELECT * FROM {name}")
+        db.execute(f"INSERT INTO {name} {QUERIES[name][1]}")
+    given: list[dict[str, Any]] = []
+
+    def feed(count: int) -> None:
+        more = [{"k": "ab"[number % 2], "v": len(given) + number} for number in range(count)]
+        db.append("s", more)
+        given.extend(more)
+        db.settle(PATIENCE)
+
+    def all_there() -> bool:
+        return all(rows(db, f"{name}_rows") == oracle(db, name, given, job=f"insert_{name}") for name in SINKS)
+
+    feed(10)
+    feed(7)
+    wait(all_there)  # nothing comes any more, and they close
+    db.close()
+
+    db = opened()
+    feed(5)
+    wait(all_there)
+
+
+RANKED: Final = (
+    "SELECT k, window_start, window_end, n, total FROM ({}) "
+    "QUALIFY ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY k) <= 2 EMIT FINAL"
+)
+
+
+def test_ranks_of_windows_that_the_clock_has_closed(opened: Callable[..., penstock.Database]) -> None:
+    """D1, G5: with EMIT FINAL the rows of a window are ranked when it has ended, and none of them changes after that."""
+    db = opened()
+    db.execute("CREATE STREAM s (k STRING, v BIGINT, at AS PROCTIME())")
+    for name in ("once", "hops", "ended"):
+        db.execute(f"CREATE MATERIALIZED VIEW {name}_ranked AS {RANKED.format(QUERIES[name][1])}")
+    given: list[dict[str, Any]] = []
+
+    def feed(count: int) -> None:
+        more = [{"k": "ab"[number % 2], "v": len(given) + number} for number in range(count)]
+        db.append("s", more)
+        given.extend(more)
+        db.settle(PATIENCE)
+
+    def all_there() -> bool:
+        names = ("once", "hops", "ended")
+        return all(rows(db, f"{name}_ranked") == oracle(db, name, given, job=f"{name}_ranked") for name in names)
+
+    for _ in range(3):
+        feed(10)
+        time.sleep(0.4)
+    wait(all_there)  # nothing comes any more, and they close
+    db.close()
+
+    db = opened()
+    feed(5)
+    wait(all_there)
+    for name in ("once", "hops", "ended"):
+        check_change_log(db, f"{name}_ranked")

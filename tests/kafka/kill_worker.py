@@ -17,6 +17,8 @@ def main(state: str, address: str, source: str, target: str) -> None:
             CREATE SINK exact (id INT) WITH (connector = 'kafka', topic = '{target}', delivery = 'exactly_once');
             CREATE SINK windows (start TIMESTAMP, n BIGINT)
               WITH (connector = 'kafka', topic = '{target}-windows', partitions = 1, delivery = 'exactly_once');
+            CREATE SINK hops (start TIMESTAMP, n BIGINT)
+              WITH (connector = 'kafka', topic = '{target}-hops', partitions = 1, delivery = 'exactly_once');
         """)
         jobs = {row[0] for row in db.sql("SELECT name FROM penstock.jobs").rows()}
         if "insert_exact" not in jobs:
@@ -25,6 +27,11 @@ def main(state: str, address: str, source: str, target: str) -> None:
             db.execute(
                 "INSERT INTO windows SELECT window_start, COUNT(*) "
                 "FROM TUMBLE(TABLE numbers, DESCRIPTOR(ts), INTERVAL '10' SECOND) GROUP BY window_start"
+            )
+        if "insert_hops" not in jobs:  # the view store closes these
+            db.execute(
+                "INSERT INTO hops SELECT window_start, COUNT(*) "
+                "FROM HOP(TABLE numbers, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '10' SECOND) GROUP BY window_start"
             )
         db.settle(180)
 

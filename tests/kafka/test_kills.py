@@ -49,3 +49,7 @@ def test_each_row_and_each_window_is_there_once(cluster: Cluster, tmp_path: Path
     # All windows but the last, which is open: 10 rows each, each window once.
     assert [window["n"] for window in windows] == [10] * len(windows)
     assert len({window["start"] for window in windows}) == len(windows) == sent // 10 - 1
+    hops = [json.loads(value) for value in cluster.values(f"{target}-hops")]
+    # Four begin before the first row, and those that end behind the last one are open.
+    assert sorted(hop["n"] for hop in hops) == [2, 4, 6, 8, *[10] * (len(hops) - 4)]
+    assert len({hop["start"] for hop in hops}) == len(hops) == sent // 2 - 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +79,35 @@ def test_a_batch_is_there_once_whatever_fails_behind_it(cluster: Cluster, db: pe
     assert sorted(json.loads(value)["n"] for value in cluster.values(out)) == list(range(40))
     restarts = db.sql("SELECT restarts FROM penstock.jobs WHERE name = 'insert_exact'").rows()
     assert restarts == [(1,)]
+
+
+def test_a_copy_of_the_state_that_is_older_than_the_topic(cluster: Cluster, tmp_path: Path) -> None:
+    """N5, K14: its batches have numbers that the topic knows, and other rows: they are refused, not left out."""
+    source, out = cluster.topic(), cluster.topic()
+    settings: dict[str, object] = {"kafka.bootstrap_servers": cluster.address}
+
+    def send(first: int) -> None:
+        cluster.send(source, [json.dumps({"n": n}) for n in range(first, first + 10)])
+
+    send(0)
+    with penstock.connect(tmp_path / "state", **settings) as db:
+        db.execute(f"""
+            CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = '{source}', start = 'earliest');
+            CREATE SINK k WITH (connector = 'kafka', topic = '{out}', format = 'json', delivery = 'exactly_once')
+            AS SELECT n FROM s;
+        """)
+        db.settle(120)
+    shutil.copytree(tmp_path / "state", tmp_path / "copy")
+    with penstock.connect(tmp_path / "state", **settings) as db:
+        for first in (10, 20):
+            send(first)
+            db.settle(120)
+    send(30)
+    with penstock.connect(tmp_path / "copy", **settings) as db, pytest.raises(JobFailed, match="now has other input"):
+        db.settle(120)
+    with penstock.connect(tmp_path / "state", **settings) as db:
+        db.settle(120)
+    assert [json.loads(value)["n"] for value in cluster.values(out)] == [*range(40)]
 
 
 def test_the_partition_of_a_record_and_who_holds_the_connection(cluster: Cluster, db: penstock.Database) -> None:

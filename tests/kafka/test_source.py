@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import penstock
 from penstock.errors import JobFailed, PenstockError
-from penstock.runtime.kafka_broker import HOST, free_port
+from penstock.runtime.kafka_broker import HOST, KafkaBroker, free_port
 from tests.kafka.conftest import Cluster
 
 pytestmark = pytest.mark.kafka
@@ -189,6 +190,80 @@ def test_several_topics_new_partitions_and_a_source_that_ends(cluster: Cluster, 
     assert [row[2] for row in found[:3]] == [4, 4, 4]
 
 
+def test_records_of_several_topics_have_the_place_that_the_broker_gives_them(
+    cluster: Cluster, db: penstock.Database
+) -> None:
+    """I8, T5: topic, partition and offset of rows, dead letters and offsets; a pattern stands for whole names."""
+    prefix = f"place{time.time_ns()}"
+    one, two, longer = (cluster.create(f"{prefix}{name}", 2) for name in ("a", "b", "ab"))
+    for topic in (one, two, longer):
+        cluster.send(topic, [json.dumps({"n": 1}), "{broken"], partition=1)
+    metadata = "t STRING METADATA FROM 'topic', p INT METADATA FROM 'partition', o BIGINT METADATA FROM 'offset'"
+    db.execute(f"""
+        CREATE STREAM s (n INT, {metadata}) WITH (connector = 'kafka', topic_pattern = '{prefix}.', start = 'earliest');
+        CREATE STREAM bytes WITH (connector = 'kafka', topic = '{one};{two}', start = 'earliest', format = 'raw');
+        CREATE MATERIALIZED VIEW v AS SELECT t, p, o FROM s WHERE n = 1;
+        CREATE MATERIALIZED VIEW raw_view AS SELECT partition, offset FROM bytes;
+    """)
+    db.settle(120)
+    assert sorted(db.sql("SELECT * FROM v").rows()) == [(one, 1, 0), (two, 1, 0)]
+    assert sorted(db.sql("SELECT * FROM raw_view").rows()) == [(1, 0), (1, 0), (1, 1), (1, 1)]
+    dead = "SELECT topic, topic_partition, offset FROM penstock.dead_letters WHERE job = 'v'"
+    assert sorted(db.sql(dead).rows()) == [(one, 1, 1), (two, 1, 1)]
+    read = "SELECT topic, topic_partition FROM penstock.connector_offsets WHERE job = 'v' AND offset >= 0"
+    assert sorted(db.sql(read).rows()) == [(one, 1), (two, 1)]
+
+
+def test_starts_that_cannot_be(cluster: Cluster, db: penstock.Database) -> None:
+    """C2: offsets and partitions that are not there, patterns and options that say nothing."""
+    topic = cluster.topic(2)
+    cluster.send(topic, ["1"] * 3, partition=0)
+
+    def refused(options: str) -> str:
+        with pytest.raises(PenstockError) as raised:
+            db.execute(f"""
+                CREATE STREAM s (n STRING) WITH (connector = 'kafka', format = 'raw', {options});
+                CREATE MATERIALIZED VIEW v AS SELECT n FROM s;
+            """)
+        db.execute("DROP STREAM IF EXISTS s")
+        return raised.value.message
+
+    given = f"topic = '{topic}', start = 'offsets', start_offsets = "
+    assert f"partition 0 of topic {topic} has offsets 0 to 3" in refused(f"{given}'partition:0,offset:800'")
+    assert "names partition 7, which is not there" in refused(f"{given}'partition:7,offset:0'")
+    assert "is no regular expression" in refused("topic_pattern = 'c_['")
+    assert "commit_offsets needs the option group_id" in refused(f"topic = '{topic}', commit_offsets = 'true'")
+
+
+def test_a_group_that_a_new_broker_does_not_know(tmp_path: Path, opened: Callable[..., penstock.Database]) -> None:
+    """C2: nobody is in charge of groups yet; a job begins at the end, as for any group that has read nothing."""
+    broker = KafkaBroker(tmp_path / "new broker")
+    address = str(broker.start(0).address)
+    try:
+        cluster = Cluster(address)
+        topic = cluster.topic(3)
+        cluster.send(topic, ["old"])
+        db = opened()
+        db.execute(f"""
+            CREATE STREAM s (n STRING) WITH (connector = 'kafka', topic = '{topic}', format = 'raw', start = 'group',
+              group_id = 'unheard-of', bootstrap_servers = '{address}');
+            CREATE MATERIALIZED VIEW v AS SELECT n FROM s;
+        """)
+        cluster.send(topic, ["new"])
+        db.settle(120)
+        assert db.sql("SELECT n FROM v").rows() == [("new",)]
+        with pytest.raises(PenstockError, match="cannot be made") as raised:
+            db.execute(f"""
+                CREATE SINK k (n INT) WITH (connector = 'kafka', topic = 'wide', partitions = 1, replication_factor = 3,
+                  bootstrap_servers = '{address}');
+                INSERT INTO k VALUES (1);
+            """)
+        assert raised.value.condition == "INVALID_OPTION"
+        db.execute("DROP MATERIALIZED VIEW v")
+    finally:
+        broker.stop(delete=True)
+
+
 def test_a_broker_that_is_not_there_and_a_topic_that_is_gone(cluster: Cluster, db: penstock.Database) -> None:
     """C2: one clear error with the address; SOURCE_DATA_LOST, never silence."""
     address = f"{HOST}:{free_port()}"
@@ -228,7 +303,7 @@ def test_a_broker_that_is_not_there_and_a_topic_that_is_gone(cluster: Cluster, d
     assert sorted(row[0] for row in db.sql("SELECT n FROM lenient_view").rows()) == [*range(10), *range(15, 20)]
     lost = db.sql("SELECT value FROM penstock.metrics WHERE job = 'lenient_view' AND name = 'lost_offsets'").rows()
     assert lost == [(5.0,)]
-    with pytest.raises(JobFailed, match="SOURCE_DATA_LOST"):
+    with pytest.raises(JobFailed, match=f"SOURCE_DATA_LOST.*topic {topic}, partition 0, offsets 10 to 14 are gone"):
         db.execute("RESUME JOB strict_view")
     assert sorted(row[0] for row in db.sql("SELECT n FROM strict_view").rows()) == [*range(10)]
 
@@ -248,3 +323,29 @@ def test_a_broker_that_is_not_there_and_a_topic_that_is_gone(cluster: Cluster, d
     with pytest.raises(PenstockError, match="made anew") as raised:
         db.execute("RESUME JOB renewed_view")
     assert raised.value.condition == "SOURCE_DATA_LOST"
+
+
+def test_a_topic_that_goes_and_comes_again_while_a_job_runs(cluster: Cluster, db: penstock.Database) -> None:
+    """C2, RELIABILITY test 6: with on_data_loss = 'skip' the job waits for a topic of that name, and goes on with it."""
+    from confluent_kafka.admin import AdminClient
+
+    topic = cluster.topic()
+    cluster.send(topic, [json.dumps({"n": n}) for n in range(10)])
+    db.execute(f"""
+        CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = '{topic}', start = 'earliest', on_data_loss = 'skip');
+        CREATE MATERIALIZED VIEW v AS SELECT n FROM s;
+    """)
+    db.settle(120)
+    admin = AdminClient(cluster.client())
+    admin.delete_topics([topic], operation_timeout=60)[topic].result(60)
+    wait_until(lambda: topic not in admin.list_topics(timeout=30).topics)
+    wait_until(lambda: db.jobs()[0].state == "restarting")
+    cluster.create(topic)
+    cluster.send(topic, [json.dumps({"n": n}) for n in range(100, 130)])
+    wait_until(lambda: db.jobs()[0].state == "running")
+    wait_until(lambda: db.sql("SELECT MAX(n) FROM v").rows() == [(129,)])
+    found = sorted(row[0] for row in db.sql("SELECT n FROM v").rows())
+    assert found[:10] == [*range(10)]
+    assert len(found) == len(set(found)), "nothing is there twice"
+    lost = db.sql("SELECT value FROM penstock.metrics WHERE job = 'v' AND name = 'lost_offsets'").rows()
+    assert len(found) + int(lost[0][0] if lost else 0) == 40, "what is skipped is counted"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from penstock.connectors.nudges import Nudges
 from penstock.connectors.pulse import Pulse
 from penstock.connectors.reading import Reading
@@ -13,6 +15,8 @@ from penstock.spark.offset_log import planned_batches, read_offsets
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+pytestmark = pytest.mark.spark
 
 
 class Beating:

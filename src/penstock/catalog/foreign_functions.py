@@ -18,7 +18,6 @@ from penstock.catalog.foreign_time import TIME
 FOREIGN: Mapping[str, ForeignFunction] = MappingProxyType(TEXT | TIME | JSON | AGGREGATES)
 
 _BUILD_JSON = "build the value with named_struct or array and use TO_JSON"
-_BY_TIME = ", which goes by a time; an aggregate does not see the order of arrival"
 
 NOT_YET: Mapping[str, str] = MappingProxyType(
     {
@@ -26,8 +25,6 @@ NOT_YET: Mapping[str, str] = MappingProxyType(
         "json_object": _BUILD_JSON,
         "json_array": _BUILD_JSON,
         "group_id": "use GROUPING_ID with the grouped columns",
-        "latest_by_offset": f"use MAX_BY(value, ts){_BY_TIME}",
-        "earliest_by_offset": f"use MIN_BY(value, ts){_BY_TIME}",
     }
 )
 """Functions that are planned: the name, and what to do until then."""

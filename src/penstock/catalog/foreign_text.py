@@ -212,7 +212,22 @@ def _uuid(_args: Arguments, _dialect: str | None) -> exp.Expr:
 
 
 def _generate_series(args: Arguments, _dialect: str | None) -> exp.Expr:
-    return call("explode", call("sequence", *args))
+    """Spark's sequence counts down where the end comes before the start, and this makes no rows then."""
+    first, last = args[:2]
+    series = call("sequence", *args)
+    written_out = all(isinstance(end, exp.Literal) and not end.is_string for end in (first, last))
+    if len(args) > 2 or (written_out and int(first.name) <= int(last.name)):
+        return call("explode", series)
+    upwards = exp.LTE(this=first.copy(), expression=last.copy())
+    return call("explode", call("if", upwards, series, call("array")))
+
+
+def _range(args: Arguments, dialect: str | None) -> exp.Expr:
+    """RANGE(end) and RANGE(start, end): whole numbers up to the end, which is not among them."""
+    start, end = args if len(args) == 2 else (exp.Literal.number(0), args[0])
+    kind = exp.DataType.build("BIGINT")
+    last = exp.Sub(this=exp.Cast(this=end, to=kind.copy()), expression=exp.Literal.number(1))
+    return _generate_series([exp.Cast(this=start, to=kind), last], dialect)
 
 
 TEXT: dict[str, ForeignFunction] = {
@@ -247,7 +262,7 @@ TEXT: dict[str, ForeignFunction] = {
     **foreign("1 STRING to_base64", renamed("base64"), "Flink", "base64"),
     **foreign("1 STRING from_base64", _from_base64, "Flink", "unbase64, as text"),
     **foreign("2 unknown encode", _encode, "PostgreSQL", "hex and base64 beside Spark's character sets"),
-    **foreign("2.. unknown decode", _decode, "PostgreSQL", "hex and base64 beside Spark's character sets"),
+    **foreign("2.. decoded decode", _decode, "PostgreSQL", "hex and base64 beside Spark's character sets"),
     **foreign("2 STRING convert_from", renamed("decode"), "PostgreSQL", "decode"),
     **foreign("2 BINARY convert_to", renamed("encode"), "PostgreSQL", "encode"),
     **foreign("1 STRING sha224", _sha(224), "Flink", "sha2(x, 224)"),
@@ -284,4 +299,5 @@ TEXT: dict[str, ForeignFunction] = {
     **foreign(
         "2..3 unknown generate_series", _generate_series, "PostgreSQL", "explode(sequence(a, b))", kind="generator"
     ),
+    **foreign("1..2 unknown range", _range, "Spark", "explode(sequence(a, b - 1))", kind="generator"),
 }

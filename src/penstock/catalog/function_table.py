@@ -26,7 +26,8 @@ SCALARS: Final = """
 2     TINYINT   bit_get getbit
 2     shift     shiftleft shiftright shiftrightunsigned
 2     common    mod pmod try_mod
-2     unknown   try_add try_divide try_multiply try_subtract
+2     whole     try_add try_multiply try_subtract
+2     unknown   try_divide
 2..   common    greatest least
 2..3  unknown   uniform~
 4     BIGINT    width_bucket
@@ -39,7 +40,7 @@ SCALARS: Final = """
 2     first     ifnull nvl
 2     arg0      nullif
 1     arg0      nullifzero
-1     unknown   zeroifnull
+1     or_zero   zeroifnull
 3     branch    if nvl2
 
 1     BIGINT    bigint
@@ -74,7 +75,8 @@ SCALARS: Final = """
 1..   STRING    format_string printf
 1..   STRING    concat_ws
 0..   concat    concat
-2..   unknown   decode elt
+2..   decoded   decode
+2..   unknown   elt
 2     BINARY    encode
 1     BINARY    unbase64 unhex
 1..2  BINARY    to_binary try_to_binary
@@ -132,12 +134,16 @@ SCALARS: Final = """
 2     element   element_at get try_element_at
 2     BIGINT    array_position
 2     array     array_repeat
-2..3  unknown   sequence
+2..3  sequence  sequence
 1     INT       array_size cardinality json_array_length size
-0..   unknown   arrays_zip map named_struct struct
+0..   pairs     map
+0..   unknown   arrays_zip named_struct struct
 0..   arg0      map_concat
-1     unknown   map_entries map_from_entries map_keys map_values
-2     unknown   map_from_arrays
+1     entries   map_entries
+1     keys      map_keys
+1     values    map_values
+1     map_of_entries  map_from_entries
+2     map_of_arrays   map_from_arrays
 3..4  unknown   aggregate^ reduce^
 2     BOOLEAN   exists^ forall^
 2     arg0      filter^ map_filter^
@@ -291,7 +297,6 @@ DENIED: Final[dict[str, str]] = {
     "collations": _ENGINE,
     "sql_keywords": _ENGINE,
     "python_worker_logs": _ENGINE,
-    "range": "it makes a relation of its own; use VALUES, or explode(sequence(a, b))",
     "measure": "it belongs to metric views, which are not offered",
     "current_time": _TIME_TYPE,
     "make_time": _TIME_TYPE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from penstock.types import BIGINT, DATE, DECIMAL, DOUBLE, INT, INTERVAL, STRING, TIMESTAMP, SqlType
+from penstock.types import BIGINT, DATE, DECIMAL, DOUBLE, INT, INTERVAL, STRING, TIMESTAMP, Field, SqlType
 
 Types = Sequence[SqlType | None]
 
@@ -104,6 +104,12 @@ def _round(types: Types) -> SqlType | None:
     return None if source is None or _as_decimal(source) else source
 
 
+def _whole(types: Types) -> SqlType | None:
+    """A sum, a difference or a product of whole numbers, or of DOUBLEs."""
+    plain = all(each is not None and (each.name in _DIGITS or each == DOUBLE) for each in types)
+    return _all_known(types) if plain and len({each == DOUBLE for each in types}) == 1 else None
+
+
 def _shift(types: Types) -> SqlType | None:
     source = _nth(types, 0)
     return source if source in {INT, BIGINT} else None
@@ -146,6 +152,53 @@ def _map(types: Types) -> SqlType | None:
 def _array_of_all(types: Types) -> SqlType | None:
     element = _all_known(types)
     return None if element is None else SqlType("ARRAY", elements=(element,))
+
+
+def _pairs(types: Types) -> SqlType | None:
+    """MAP(k1, v1, k2, v2, …)"""
+    return _map([_all_known(types[0::2]), _all_known(types[1::2])]) if len(types) > 1 else None
+
+
+def _of_map(types: Types) -> tuple[SqlType, SqlType] | None:
+    source = _nth(types, 0)
+    return (source.elements[0], source.elements[1]) if source is not None and source.name == "MAP" else None
+
+
+def _keys(types: Types) -> SqlType | None:
+    found = _of_map(types)
+    return _array(found[:1]) if found else None
+
+
+def _values(types: Types) -> SqlType | None:
+    found = _of_map(types)
+    return _array(found[1:]) if found else None
+
+
+def _entries(types: Types) -> SqlType | None:
+    found = _of_map(types)
+    return _array([SqlType("STRUCT", fields=(Field("key", found[0]), Field("value", found[1])))]) if found else None
+
+
+def _map_of_arrays(types: Types) -> SqlType | None:
+    return _map([_element(types[:1]), _element(types[1:])])
+
+
+def _map_of_entries(types: Types) -> SqlType | None:
+    entry = _element(types)
+    return _map([field.type for field in entry.fields]) if entry is not None and len(entry.fields) == 2 else None
+
+
+def _sequence(types: Types) -> SqlType | None:
+    """From one value to another of the same type, by whatever step."""
+    return _array(types) if len(types) > 1 and types[0] == types[1] else None
+
+
+def _decoded(types: Types) -> SqlType | None:
+    """DECODE(x, when, then, …, otherwise); what two arguments mean depends on the encoding."""
+    if len(types) == 2:
+        return None
+    results = [*types[2::2], *(types[-1:] if len(types) % 2 == 0 else ())]
+    return _same(results)
 
 
 def _element(types: Types) -> SqlType | None:
@@ -194,6 +247,8 @@ _RULES: dict[str, Callable[[Types], SqlType | None]] = {
     "branch": lambda types: _widest(types[1:]),
     "common": _all_known,
     "number": _number,
+    "whole": _whole,
+    "or_zero": lambda types: _all_known([*types, INT]),
     "shift": _shift,
     "sum": _sum,
     "avg": _avg,
@@ -206,6 +261,14 @@ _RULES: dict[str, Callable[[Types], SqlType | None]] = {
     "array": _array,
     "map": _map,
     "array_of_all": _array_of_all,
+    "pairs": _pairs,
+    "keys": _keys,
+    "values": _values,
+    "entries": _entries,
+    "map_of_arrays": _map_of_arrays,
+    "map_of_entries": _map_of_entries,
+    "sequence": _sequence,
+    "decoded": _decoded,
     "quantile": _quantile,
     "element": _element,
     "by": _by,

@@ -41,6 +41,8 @@ SYSTEM_TABLES: Final[tuple[SystemTable, ...]] = (
         job=_S,
         end_offset=_B,
         lag=_B,
+        topic=_S,
+        topic_partition=_I,
     ),
     _table("checkpoints", job=_S, batch_id=_B, state=_S, started_at=_T, completed_at=_T, size_bytes=_B),
     _table("window_aggregates", job=_S, key=_S, window_start=_T, count=_B, sum=_D, min=_D, max=_D),
@@ -57,6 +59,8 @@ SYSTEM_TABLES: Final[tuple[SystemTable, ...]] = (
         lateness=INTERVAL,
         row=_S,
         batch_id=_B,
+        topic=_S,
+        topic_partition=_I,
     ),
     _table(
         "dead_letters",
@@ -68,6 +72,8 @@ SYSTEM_TABLES: Final[tuple[SystemTable, ...]] = (
         reason=_S,
         error=_S,
         recorded_at=_T,
+        topic=_S,
+        topic_partition=_I,
     ),
     _table(
         "dimensions",

@@ -71,16 +71,17 @@ class FileSink:
         if rows.num_rows == 0:
             return
         target = _target(context)
+        mark = "" if batch_id is None else context.input_hash(batch_id)
         if _plain(context.definition):
             content, header = _content(rows, context)
             packed = codec_of(context.definition) not in (None, "none")
-            append_once(target, context.producer, batch_id, content, header, lines=not packed)
+            append_once(target, context.producer, batch_id, content, header, lines=not packed, input_hash=mark)
             return
         publisher = Publisher(target, context.producer)
-        if publisher.begin(batch_id):
+        if publisher.begin(batch_id, mark):
             plan = _part_plan(context.definition, publisher.unpublished)
             parts = list(write_parts(plan, _dealt(rows, context).to_batches()))
-            publisher.publish(batch_id, parts, *_names(context.definition, plan))
+            publisher.publish(batch_id, parts, *_names(context.definition, plan), mark)
 
     # what Spark's tasks write
 
@@ -91,7 +92,7 @@ class FileSink:
     def stage(self, frame: DataFrame, context: SinkContext, batch_id: int) -> Staged:
         """Let Spark write the files of a batch where nobody sees them, unless they are published already."""
         publisher = Publisher(_target(context), context.producer)
-        if not publisher.begin(batch_id):
+        if not publisher.begin(batch_id, context.input_hash(batch_id)):
             frame.write.format("noop").mode("overwrite").save()
             return Staged(publisher.rows_of(batch_id))
         plan = _part_plan(context.definition, publisher.unpublished)
@@ -108,7 +109,8 @@ class FileSink:
         """Make the files of a batch visible, all or, after a crash, the rest of them."""
         publisher = Publisher(_target(context), context.producer)
         plan = _part_plan(context.definition, publisher.unpublished)
-        publisher.publish(batch_id, staged.parts, *_names(context.definition, plan))
+        mark = context.input_hash(batch_id)
+        publisher.publish(batch_id, staged.parts, *_names(context.definition, plan), mark)
 
 
 def _plain(definition: SinkDefinition) -> bool:

@@ -15,12 +15,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.kafka_access import access_of
-from penstock.connectors.kafka_cluster import KafkaCluster, Partition
+from penstock.connectors.kafka_cluster import KafkaCluster, Partition, topic_expression
 from penstock.connectors.kafka_keys import check_keys
 from penstock.connectors.kafka_notes import KafkaNotes, load_notes, save_notes
 from penstock.connectors.kafka_offsets import KafkaOffset, folded_offset, nested, read_kafka_offset
+from penstock.connectors.kafka_positions import final_offsets, first_offsets, only_committed, skips_lost
 from penstock.connectors.metadata_columns import hidden_columns
-from penstock.connectors.option_values import integer, moment_us, text
+from penstock.connectors.option_values import integer, text
 from penstock.connectors.pulse import Pulse
 from penstock.connectors.reading import reading_of
 from penstock.connectors.scan_frames import ddl
@@ -43,6 +44,7 @@ _TYPES: Final = {
     "__headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
     "__topic": "STRING",
     "__timestamp_type": "STRING",
+    "__topic_partition": "INT",
 }
 _EARLIEST: Final = -2  # as Spark writes it
 # A broker that does not answer is told of after this time, and not after Spark's minutes.
@@ -74,6 +76,9 @@ class KafkaSource:
 
     def check(self, definition: SourceDefinition, state_path: Path) -> None:
         check_keys(definition)
+        pattern = text(definition.options.values, "topic_pattern")
+        if pattern is not None:
+            topic_expression(pattern)
 
     # frames
 
@@ -149,7 +154,7 @@ class KafkaSource:
             "kafka.isolation.level": text(values, "isolation_level") or "read_committed",
             **{f"kafka.{key}": value for key, value in access.java().items()},
             "kafka.bootstrap.servers": access.servers,
-            "failOnDataLoss": str(not _skips(request.definition)).lower(),
+            "failOnDataLoss": str(not skips_lost(request.definition)).lower(),
             "fetchOffset.numRetries": "1",
             "includeHeaders": str("__headers" in hidden_columns(request.definition)).lower(),
         }
@@ -164,6 +169,7 @@ class KafkaSource:
             "__timestamp": f.col("timestamp"),
             "__key": f.col("key"),
             "__topic": f.col("topic"),
+            "__topic_partition": f.col("partition"),
             "__timestamp_type": f.when(f.col("timestampType") == 1, "LogAppendTime").otherwise("CreateTime"),
         }
         if "__headers" in columns:
@@ -181,7 +187,7 @@ class KafkaSource:
         if request.keep is not None:
             ids = self._cluster(request).topic_ids(topics)
             renewed = [name for name in topics if name in notes.ids and notes.ids[name] != ids[name]]
-            if renewed and not _skips(request.definition):
+            if renewed and not skips_lost(request.definition):
                 raise RuntimeFailure(
                     "SOURCE_DATA_LOST",
                     f"topic {renewed[0]} was deleted and made anew since job {request.job} has read it",
@@ -198,7 +204,7 @@ class KafkaSource:
 
     def latest(self, request: ScanRequest, reached: str | None = None) -> Mapping[int, int]:
         found = self._partitions(request, fresh=reached is None)
-        ends = self._cluster(request).ends(found, committed=_committed(request.definition))
+        ends = self._cluster(request).ends(found, committed=only_committed(request.definition))
         last = self.end(request)
         return {
             number: min(offset, last.get(number, 0)) if last is not None else offset
@@ -207,21 +213,9 @@ class KafkaSource:
 
     def first(self, request: ScanRequest) -> Mapping[int, int]:
         """Where a new job begins, by the option `start`: an offset for each partition there is."""
-        values = request.definition.options.values
         cluster, found = self._cluster(request), self._partitions(request, fresh=True)
         self._check_topics(request, KafkaNotes(), sorted({topic for topic, _ in found}))
-        start = text(values, "start") or "latest"
-        if start == "earliest":
-            offsets = cluster.begins(found)
-        elif start == "timestamp":
-            offsets = cluster.at_time(found, (moment_us(values, "start_timestamp") or 0) // 1000)
-        elif start == "offsets":
-            offsets = {**cluster.begins(found), **self._given(values.get("start_offsets"), found)}
-        else:
-            offsets = cluster.ends(found, committed=_committed(request.definition))
-            group = text(values, "group_id")
-            if start == "group" and group is not None:
-                offsets = {**offsets, **cluster.group_offsets(group, found)}
+        offsets = first_offsets(cluster, request.definition, found)
         return self._by_number(request, offsets)
 
     def end(self, request: ScanRequest) -> Mapping[int, int] | None:
@@ -240,7 +234,7 @@ class KafkaSource:
         found = self._partitions(request, fresh=True)
         ends = self._final(request) if request.definition.bounded else None
         if ends is None:
-            ends = self._cluster(request).ends(found, committed=_committed(request.definition))
+            ends = self._cluster(request).ends(found, committed=only_committed(request.definition))
         notes = self._notes(request).with_partitions(found)
         return KafkaOffset(ends, {one: notes.number(one) or 0 for one in ends}).text()
 
@@ -254,14 +248,37 @@ class KafkaSource:
 
     def lost(self, request: ScanRequest, start: str | None, end: str) -> int:
         """How many offsets between two that were to be read are not there any more, where that is to be skipped."""
-        if not _skips(request.definition) or start is None:
+        if not skips_lost(request.definition) or start is None:
             return 0
         since, upto = read_kafka_offset(start).offsets, read_kafka_offset(end).offsets
         moved = {one for one, last in upto.items() if since.get(one, last) != last}
         begins = self._cluster(request).begins(moved)
         gone = sum(max(0, min(begins[one], upto[one]) - since[one]) for one in moved if upto[one] >= since[one])
-        # A topic that was made anew begins again below: all that was between is not known, so what was skipped is not.
+        # A topic that was made anew begins again: the job goes on where it was, and what is before that is not read.
+        notes = self._notes(request)
+        renewed = {one for one in moved if one[0] in notes.renewed and begins[one] < since[one] <= upto[one]}
+        gone += sum(since[one] - begins[one] for one in renewed)
+        if renewed and request.keep is not None:
+            save_notes(request.keep, request.id, notes.settled())
+        # Where it ends below, all that was between is not known, so what was skipped is not.
         return gone + sum(since[one] - upto[one] for one in moved if upto[one] < since[one])
+
+    def gone(self, request: ScanRequest, positions: Mapping[int, int]) -> str | None:
+        """What of the rows from these offsets on is not there any more, in words; None where nothing is."""
+        found, notes = self._partitions(request, fresh=True), self._notes(request)
+        begins = self._cluster(request).begins(found)
+        for number, offset in sorted(positions.items()):
+            topic, own = notes.partition(number)
+            if (topic, own) not in begins:
+                return f"topic {topic} is gone, or its partition {own}"
+            if offset < (oldest := begins[topic, own]):
+                return f"of topic {topic}, partition {own}, offsets {offset} to {oldest - 1} are gone, and not read"
+        return None
+
+    def record_place(self, request: ScanRequest, number: int) -> Partition | None:
+        """The topic and its partition behind the number of a partition."""
+        notes = load_notes(request.keep, request.id, self._single(request.definition))
+        return notes.partition(number) if notes.single is not None or number < len(notes.pairs) else None
 
     # what becomes of its rows
 
@@ -314,8 +331,14 @@ class KafkaSource:
             if name in there:
                 continue
             if name in notes.ids:
-                if _skips(request.definition) and there:
+                if skips_lost(request.definition) and there:
                     continue
+                if skips_lost(request.definition):
+                    raise RuntimeFailure(
+                        "SOURCE_UNAVAILABLE",
+                        f"topic {name} at {servers} is gone",
+                        hint="the job goes on by itself when there is one again, because of on_data_loss = 'skip'",
+                    )
                 raise RuntimeFailure(
                     "SOURCE_DATA_LOST",
                     f"topic {name} at {servers} is gone",
@@ -327,25 +350,7 @@ class KafkaSource:
 
     def _final(self, request: ScanRequest) -> dict[Partition, int]:
         """Where a source with an end ends, as of now."""
-        values = request.definition.options.values
-        cluster, found = self._cluster(request), self._partitions(request, fresh=True)
-        ends = cluster.ends(found, committed=_committed(request.definition))
-        end, group = text(values, "end"), text(values, "group_id")
-        if end == "timestamp":
-            chosen = cluster.at_time(found, (moment_us(values, "end_timestamp") or 0) // 1000)
-        elif end == "offsets":
-            chosen = self._given(values.get("end_offsets"), found)
-        elif end == "group" and group is not None:
-            chosen = cluster.group_offsets(group, found)
-        else:
-            chosen = ends
-        return {one: min(chosen.get(one, last), last) for one, last in ends.items()}
-
-    @staticmethod
-    def _given(offsets: object, found: Sequence[Partition]) -> dict[Partition, int]:
-        """Offsets of a statement, which name partitions and no topics: they hold for each topic."""
-        asked = dict(offsets) if isinstance(offsets, tuple) else {}
-        return {one: int(asked[one[1]]) for one in found if one[1] in asked}
+        return final_offsets(self._cluster(request), request.definition, self._partitions(request, fresh=True))
 
     def _begin(
         self, request: ScanRequest, notes: KafkaNotes, found: Sequence[Partition]
@@ -392,20 +397,13 @@ def topic_names(definition: SourceDefinition | SinkDefinition) -> tuple[str, ...
 def _subscribed(definition: SourceDefinition) -> dict[str, str]:
     pattern = text(definition.options.values, "topic_pattern")
     if pattern is not None:
-        return {"subscribePattern": pattern}
+        # Spark would take topics that match in part, too. Those of Kafka's own are never meant.
+        return {"subscribePattern": f"^(?!__)(?:{pattern})$"}
     return {"subscribe": ",".join(topic_names(definition))}
 
 
 def _group_prefix(request: ScanRequest) -> str:
     return text(request.definition.options.values, "group_id_prefix") or f"penstock-{request.job}"
-
-
-def _skips(definition: SourceDefinition) -> bool:
-    return definition.options.values.get("on_data_loss") == "skip"
-
-
-def _committed(definition: SourceDefinition) -> bool:
-    return definition.options.values.get("isolation_level") != "read_uncommitted"
 
 
 def _in_order(numbers: Mapping[Partition, int]) -> tuple[Partition, ...]:

@@ -22,10 +22,14 @@ _LEADER_S: Final = 0.2  # until the leader of a partition is asked for again
 
 
 class KafkaCluster:
-    """The cluster behind an access. Connections are made when they are needed, and kept."""
+    """The cluster behind an access. Connections are made when they are needed, and kept.
 
-    def __init__(self, access: KafkaAccess) -> None:
+    `condition` is what it is called when nobody answers, by what it is asked for.
+    """
+
+    def __init__(self, access: KafkaAccess, condition: str = "SOURCE_UNAVAILABLE") -> None:
         self._access = access
+        self._condition = condition
         self._lock = Lock()
         self._client: Any = None
         self._last_error: str | None = None
@@ -41,12 +45,7 @@ class KafkaCluster:
         """
         found = self._ask(lambda client: client.list_topics(timeout=ANSWER_S)).topics
         if pattern is not None:
-            try:
-                expression = re.compile(pattern)
-            except re.error as error:
-                raise OptionError(
-                    "INVALID_OPTION", f"topic_pattern is no regular expression: {error}", hint="such as 'trades-.*'"
-                ) from None
+            expression = topic_expression(pattern)
             topics = [name for name in found if expression.fullmatch(name) and not name.startswith("__")]
         return sorted((name, number) for name in topics if name in found for number in found[name].partitions)
 
@@ -66,13 +65,23 @@ class KafkaCluster:
         return {one: offset if offset >= 0 else ends[one] for one, offset in found.items()}
 
     def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """What a consumer group has committed; partitions that it has not are left out."""
-        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+        """What a consumer group has committed; partitions that it has not are left out.
 
-        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(*one) for one in partitions])
-        futures = self._ask(lambda client: client.list_consumer_group_offsets([asked], request_timeout=ANSWER_S))
-        answer = self._result(futures[group])
-        return {(one.topic, one.partition): one.offset for one in answer.topic_partitions if one.offset >= 0}
+        A consumer is asked, not the client for administrators: that one takes the process with it where the group has
+        no coordinator yet, as on a broker that is new.
+        """
+        from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+        own = {"group.id": group, "enable.auto.commit": False, "error_cb": self._note_error}
+        consumer = Consumer({**self._access.librdkafka(), **own})
+        asked = [TopicPartition(*one) for one in partitions]
+        try:
+            answer = until_coordinated(lambda: consumer.committed(asked, timeout=ANSWER_S), ANSWER_S)
+        except KafkaException as error:
+            raise self._unavailable(error) from error
+        finally:
+            consumer.close()
+        return {(one.topic, one.partition): one.offset for one in answer if one.offset >= 0}
 
     def commit_group(self, group: str, offsets: Mapping[Partition, int]) -> None:
         """Tell a consumer group where we are, for tools that look there; nobody waits for the answer."""
@@ -103,8 +112,15 @@ class KafkaCluster:
         try:
             futures[topic].result(ANSWER_S * 2)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return
+            if error.args[0].retriable() or error.args[0].code() < 0:  # errors of the client's own
                 raise self._unavailable(error) from error
+            raise OptionError(
+                "INVALID_OPTION",
+                f"topic {topic} cannot be made at {self.servers}: {_reason(error)}",
+                hint="look at partitions and replication_factor, or create the topic first",
+            ) from error
         except FutureTimeout as error:
             raise self._unavailable(error) from error
 
@@ -184,10 +200,35 @@ class KafkaCluster:
         if self._last_error is not None and self._last_error not in reason:
             reason = f"{reason}; {self._last_error}"
         return RuntimeFailure(
-            "SOURCE_UNAVAILABLE",
+            self._condition,
             f"no broker of Kafka answers at {self.servers}: {reason}",
             hint="look at bootstrap_servers and whether the broker runs; `penstock kafka up` starts one here",
         )
+
+
+def topic_expression(pattern: str) -> re.Pattern[str]:
+    """The names of topics that a pattern stands for."""
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise OptionError(
+            "INVALID_OPTION", f"topic_pattern is no regular expression: {error}", hint="such as 'trades-.*'"
+        ) from None
+
+
+def until_coordinated(ask: Callable[[], Any], seconds: float) -> Any:
+    """The answer of a consumer group, which may have nobody in charge of it yet: its first question finds that out."""
+    from confluent_kafka import KafkaException
+
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            passes = error.args[0].retriable() or "coordinator" in str(error).lower()
+            if not passes or time.monotonic() > end:
+                raise
+            time.sleep(_LEADER_S)
 
 
 def _list_offsets(asked: Mapping[Any, Any], level: Any, client: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -27,6 +27,7 @@ class KafkaNotes:
     pairs: tuple[Partition, ...] = ()
     ids: Mapping[str, str] = field(default_factory=dict, hash=False)
     ends: Mapping[int, int] | None = field(default=None, hash=False)
+    renewed: tuple[str, ...] = ()  # topics that were made anew, of which no batch is committed yet
 
     def number(self, partition: Partition) -> int | None:
         """The number of a partition; None where it has none yet."""
@@ -43,23 +44,31 @@ class KafkaNotes:
         if self.single is not None:
             return self
         new = [one for one in found if one not in self.pairs]
-        return KafkaNotes(self.single, (*self.pairs, *new), self.ids, self.ends)
+        return replace(self, pairs=(*self.pairs, *new))
 
     def with_ids(self, ids: Mapping[str, str]) -> KafkaNotes:
-        return KafkaNotes(self.single, self.pairs, {**self.ids, **ids}, self.ends)
+        """With the ids of topics; those that had another one are new under an old name."""
+        other = [name for name, found in ids.items() if self.ids.get(name, found) != found]
+        renewed = tuple(dict.fromkeys((*self.renewed, *other)))
+        return replace(self, ids={**self.ids, **ids}, renewed=renewed)
 
     def with_ends(self, ends: Mapping[int, int]) -> KafkaNotes:
-        return KafkaNotes(self.single, self.pairs, self.ids, dict(ends))
+        return replace(self, ends=dict(ends))
+
+    def settled(self) -> KafkaNotes:
+        """What was skipped of topics that were made anew is counted."""
+        return replace(self, renewed=())
 
     def text(self) -> str:
         """The notes as they are kept.
 
-        >>> notes = KafkaNotes(None, (("b", 0), ("a", 1)), {"b": "x"}, {0: 7})
+        >>> notes = KafkaNotes(None, (("b", 0), ("a", 1)), {"b": "x"}, {0: 7}, ("b",))
         >>> read_notes(notes.text(), None) == notes
         True
         """
+        ends = None if self.ends is None else dict(self.ends)
         return json.dumps(
-            {"partitions": self.pairs, "ids": dict(self.ids), "ends": None if self.ends is None else dict(self.ends)}
+            {"partitions": self.pairs, "ids": dict(self.ids), "ends": ends, "renewed": list(self.renewed)}
         )
 
 
@@ -72,6 +81,7 @@ def read_notes(text: str, single: str | None) -> KafkaNotes:
         tuple((str(topic), int(number)) for topic, number in kept["partitions"]),
         kept["ids"],
         None if ends is None else {int(number): int(offset) for number, offset in ends.items()},
+        tuple(kept.get("renewed", ())),
     )
 
 

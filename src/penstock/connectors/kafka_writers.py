@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.connectors.kafka import topic_names
 from penstock.connectors.kafka_access import access_of
+from penstock.connectors.kafka_cluster import until_coordinated
 from penstock.connectors.kafka_records import records
 from penstock.connectors.option_values import text
 from penstock.errors import RuntimeFailure
+from penstock.stores.written_batches import WrittenBatches, read_written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +68,7 @@ class Transactions:
 
         prefix = text(context.definition.options.values, "transactional_id_prefix") or "penstock"
         self._id = f"{prefix}-{context.producer}"
-        self._ledger: int | None = None  # what it says; it is asked once, because nobody but us writes it from then on
+        self._ledger: WrittenBatches | None = None  # it is asked once, because nobody but us writes it from then on
         self._topic = topic_of(context.definition)
         self._producer: Any = Producer(
             _producer_options(context, {"transactional.id": self._id, "transaction.timeout.ms": 60_000})
@@ -87,16 +88,18 @@ class Transactions:
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
-            if self._written(batch_id):
+            ledger, mark = self._known(), context.input_hash(batch_id)
+            if ledger.has(batch_id, mark, f"topic {self._topic}"):
                 return
+            written = ledger.with_batch(batch_id, mark)
             self._producer.begin_transaction()
             # What is not delivered breaks the transaction: nobody has to be told of each record.
             _produce(self._producer, records(rows, context, width), context)
-            told = TopicPartition(self._topic, 0, batch_id + 1, str(batch_id))
+            told = TopicPartition(self._topic, 0, batch_id + 1, written.text())
             group = self._consumer.consumer_group_metadata()
             _within(_LONGEST_S, self._producer.send_offsets_to_transaction, [told], group, _ANSWER_S)
             _within(_LONGEST_S, self._producer.commit_transaction, _ANSWER_S)
-            self._ledger = batch_id + 1
+            self._ledger = written
         except TimeoutError as error:
             raise _unavailable(context, "it did not answer in time") from error
         except KafkaException as error:
@@ -109,28 +112,15 @@ class Transactions:
                 ) from error
             raise _unavailable(context, str(told_error.str())) from error
 
-    def _written(self, batch_id: int) -> bool:
-        """Whether the ledger has a batch. Only the last one can be asked for again."""
+    def _known(self) -> WrittenBatches:
+        """What the ledger says."""
+        from confluent_kafka import TopicPartition
+
         if self._ledger is None:
-            self._ledger = self._asked()
-        return self._ledger >= batch_id + 1
-
-    def _asked(self) -> int:
-        """What the ledger says; below 1 where it has no batch."""
-        from confluent_kafka import KafkaException, TopicPartition
-
-        end = time.monotonic() + _ANSWER_S
-        while True:
-            try:
-                (found,) = self._consumer.committed([TopicPartition(self._topic, 0)], timeout=_ANSWER_S)
-                return int(found.offset)
-            except KafkaException as error:
-                # The first question of a group finds nobody in charge of it yet.
-                if not error.args[0].retriable() and "coordinator" not in str(error).lower():
-                    raise
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.2)
+            asked = [TopicPartition(self._topic, 0)]
+            (found,) = until_coordinated(lambda: self._consumer.committed(asked, timeout=_ANSWER_S), _ANSWER_S)
+            self._ledger = read_written(found.metadata or "" if found.offset > 0 else "")
+        return self._ledger
 
     def close(self) -> None:
         """Let go of the connections; an open transaction is taken back by the next start, or by its timeout."""
@@ -194,6 +184,7 @@ def topic_of(definition: SinkDefinition) -> str:
 def _unavailable(context: SinkContext, reason: str) -> RuntimeFailure:
     return RuntimeFailure(
         "SINK_UNAVAILABLE",
-        f"topic {topic_of(context.definition)} of sink {context.definition.name} cannot be written: {reason}",
+        f"topic {topic_of(context.definition)} of sink {context.definition.name} at "
+        f"{access_of(context.definition, context.state_path).servers} cannot be written: {reason}",
         hint="the job tries again by itself; look at the broker and at bootstrap_servers",
     )

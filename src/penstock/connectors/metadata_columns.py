@@ -25,6 +25,8 @@ _HIDDEN: Final = {
 }
 # What a broker tells with each row, and what is the same for all rows of a topic of ours.
 _BROKER: Final = {"topic": "__topic", "timestamp-type": "__timestamp_type"}
+# Where rows come from several topics: the number that a partition has in its own.
+_OWN_PARTITION: Final = "__topic_partition"
 # The header of a record that says what becomes of its row, and the one word that counts.
 OPERATION: Final = "_op"
 DELETE: Final = "delete"
@@ -37,6 +39,8 @@ _RAW: Final = ("__timestamp", "__key")
 def hidden_columns(definition: SourceDefinition) -> tuple[str, ...]:
     """The hidden columns that a scan has to bring along, the place of the row first."""
     needed = {_HIDDEN[column.metadata] for column in definition.columns if column.metadata in _HIDDEN}
+    if _several_topics(definition) and ("__partition" in needed or definition.options.format == "raw"):
+        needed.add(_OWN_PARTITION)
     if any(column.header is not None for column in definition.columns):
         needed.add("__headers")
     if definition.options.format == "raw":
@@ -47,7 +51,7 @@ def hidden_columns(definition: SourceDefinition) -> tuple[str, ...]:
         needed.add("__key")
     if _outside(definition):
         needed |= {_BROKER[column.metadata] for column in definition.columns if column.metadata in _BROKER}
-    known = (*_HIDDEN.values(), *_BROKER.values())
+    known = (*_HIDDEN.values(), *_BROKER.values(), _OWN_PARTITION)
     return (*ALWAYS, *(name for name in dict.fromkeys(known) if name in needed and name not in ALWAYS))
 
 
@@ -73,6 +77,19 @@ def deleted(frame: DataFrame, definition: SourceDefinition) -> Column:
 def _outside(definition: SourceDefinition) -> bool:
     """Whether rows of one relation come from several topics, dated by a broker."""
     return definition.options.connector in ("kafka", "upsert-kafka")
+
+
+def _several_topics(definition: SourceDefinition) -> bool:
+    """Whether the number that we give a partition is not the one it has in its topic."""
+    if not _outside(definition):
+        return False
+    named = definition.options.values.get("topic")
+    return named is None or (isinstance(named, tuple) and len(named) > 1)
+
+
+def partition_column(definition: SourceDefinition) -> str:
+    """The hidden column with the partition that a record has in its topic."""
+    return _OWN_PARTITION if _several_topics(definition) else "__partition"
 
 
 def with_metadata(frame: DataFrame, definition: SourceDefinition, columns: Collection[str]) -> DataFrame:
@@ -108,7 +125,7 @@ def _metadata(column: ColumnDefinition, definition: SourceDefinition) -> Column:
         return f.lit("CreateTime").cast(wanted)
     if key == "leader-epoch":
         return f.lit(None).cast(wanted)
-    value = f.col(_HIDDEN[str(key)])
+    value = f.col(partition_column(definition) if key == "partition" else _HIDDEN[str(key)])
     if key in ("timestamp", "file.modification-time") and column.type.name == "BIGINT":
         return f.unix_millis(value)
     if key == "headers" and column.type.name == "MAP":

@@ -22,6 +22,10 @@ OPERATION: Final = "_op"
 RECORD: Final = "__record"
 
 
+def _unknown_input(_: int) -> str:
+    return ""
+
+
 @frozen
 class SinkContext:
     """Who writes, and with what.
@@ -33,6 +37,7 @@ class SinkContext:
     output: where a console prints; the process's own output where none is given.
     state_path: the state directory, by which secrets are found.
     roots: where files may lie; None: anywhere.
+    input_hash: what tells the input of a batch from that of another one with its number; empty where that is not known.
     """
 
     job: str
@@ -46,6 +51,7 @@ class SinkContext:
     output: TextIO | None = None
     state_path: Path = Path()
     roots: tuple[str, ...] | None = None
+    input_hash: Callable[[int], str] = _unknown_input
 
 
 def record_values(rows: pa.Table, context: SinkContext) -> pa.Array | pa.ChunkedArray:

@@ -123,5 +123,11 @@ class OutsideSource(FollowedSource, Protocol):
     def folded(self, request: ScanRequest, texts: Sequence[str | None], partitions: int) -> str | None:
         """One offset out of those in Spark's log; PARTITIONS_CHANGED where there are more than `partitions` by now."""
 
+    def gone(self, request: ScanRequest, positions: Mapping[int, int]) -> str | None:
+        """What of the rows from these offsets on is not there any more, in words; None where nothing is."""
+
+    def record_place(self, request: ScanRequest, number: int) -> tuple[str, int] | None:
+        """The topic and its own partition behind the number of a partition; None where that is not known yet."""
+
     def lost(self, request: ScanRequest, start: str | None, end: str) -> int:
         """How many offsets of a range could not be read and are skipped, as the relation asks."""

@@ -21,13 +21,16 @@ def decode_raw(frame: DataFrame, definition: SourceDefinition, wanted: Sequence[
     """The frame with the wanted columns and `__error`, which is set where a text column holds no text."""
     from pyspark.sql import functions as f
 
+    # Of several topics each has its own numbers.
+    own = {"partition": "__topic_partition"} if "__topic_partition" in frame.columns else {}
+    hidden = {**_HIDDEN, **own}
     charset = str(definition.options.values.get("raw.charset", "UTF-8"))
     found: dict[str, Column] = {}
     errors: list[Column] = []
     for column in wanted:
         type_ = column.type or STRING
         bare = column.name.lower().replace("_", "")
-        read = f.col(_HIDDEN.get(bare, "__value"))
+        read = f.col(hidden.get(bare, "__value"))
         if bare in {"timestamp", "partition", "offset"}:
             found[column.name] = read.cast(type_.spark())
         elif type_.name == "BINARY":

@@ -41,10 +41,11 @@ from penstock.options import (
 from penstock.options.settings import CONNECT_ONLY
 from penstock.plan.computed import check_computed, computed_functions
 from penstock.plan.logical import LogicalPlan
-from penstock.plan.queries import OutputKind, cannot_update, check_sink, plan_output, with_query_key
+from penstock.plan.queries import OutputKind, plan_output
 from penstock.plan.relation import Mode
 from penstock.plan.session import Session
 from penstock.plan.shared_reads import insert_jobs
+from penstock.plan.sink_fit import cannot_update, check_sink, with_query_key
 from penstock.plan.subscriptions import check_subscription
 from penstock.plan.ttl import with_ttl
 from penstock.sql import statements as s

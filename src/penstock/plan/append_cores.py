@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from penstock.catalog.model import ViewDefinition
 from penstock.errors import PenstockError
-from penstock.plan.context import CoreQuery, PlanContext, Relation
+from penstock.plan.context import CoreQuery, EventTimeWantedError, PlanContext, Relation
 from penstock.plan.nodes import (
     Aggregate,
     Core,
@@ -96,6 +96,10 @@ def _tried(context: PlanContext, tree: exp.Expr, bind: Bind) -> tuple[PlanContex
         return trial, relation, _checked(relation)
     except PenstockError:
         return None
+    except EventTimeWantedError as wanted:
+        if context.assumed_event_times.get(wanted.relation) == wanted.column:
+            return None  # it was given one, and takes none: a materialized view
+        raise
 
 
 def _subqueries(context: PlanContext, tree: exp.Expr) -> Counter[str]:

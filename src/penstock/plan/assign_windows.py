@@ -18,6 +18,7 @@ from penstock.plan.session_rows import session_rows
 from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, subquery
 from penstock.plan.windows import WindowSpec, spark_window, window_spec
 from penstock.sql.spans import span_of
+from penstock.sql.statements import Emit
 from penstock.types import TIMESTAMP
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def assign_window(context: PlanContext, relation: Relation, leaf: Leaf, item: Wi
     time, _ = window_time(context, relation.node, scope, written.args.get("time"), span)
     if is_clock(time):
         spec = replace(spec, processing=True)
-        if context.kept:
+        if context.kept and context.emit is not Emit.FINAL:
             context.notice("windows over processing time are shown as they fill, and their rows are kept for ever")
     keys = [scope.resolve(key) for key in written.args.get("keys") or []]
     for key in keys:

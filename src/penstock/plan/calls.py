@@ -17,14 +17,18 @@ from penstock.catalog.functions import (
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.check_calls import check_call, check_schema
+from penstock.plan.check_over import check_over, takes_any_order
 from penstock.plan.check_types import check_arguments
 from penstock.plan.infer import assignable
+from penstock.plan.nested_types import lambda_parameters, nested_call_type
 from penstock.plan.ordered_calls import without_order
 from penstock.plan.trees import (
     call,
+    keep_place,
     mark_aggregate,
     mark_in_parts,
     mark_nondeterministic,
+    number,
     type_of,
     typed,
     unmark_aggregate,
@@ -32,7 +36,7 @@ from penstock.plan.trees import (
 )
 from penstock.sql.format import format_tree
 from penstock.sql.spans import own_span, span_of
-from penstock.types import TIMESTAMP
+from penstock.types import INT, TIMESTAMP
 
 if TYPE_CHECKING:
     from penstock.catalog.model import FunctionDefinition
@@ -76,12 +80,25 @@ def _known(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) ->
         return _aggregate(binder, plain, info if plain is node else find_function(plain.name) or info)
     if info.higher_order:
         arguments = [arguments[0], *(_as_lambda(argument) for argument in arguments[1:])]
-    bound = [binder.bind(argument) for argument in arguments]
+    bound = _bound_arguments(binder, node.name.lower(), arguments)
     check_arguments(node.name, bound, arguments)
     check_schema(node, bound)
     types = [type_of(argument) for argument in bound]
-    result = typed(spark_call(node.name, bound, dialect=binder.dialect), return_type(info, types))
+    found = return_type(info, types) or nested_call_type(node.name.lower(), bound)
+    result = typed(spark_call(node.name, bound, dialect=binder.dialect), found)
     return result if info.repeatable(len(arguments)) else mark_nondeterministic(result, node.name)
+
+
+def _bound_arguments(binder: ExpressionBinder, name: str, arguments: list[exp.Expr]) -> list[exp.Expr]:
+    """The arguments; the parameters of a lambda have the types that those before it give them."""
+    bound: list[exp.Expr] = []
+    for place, argument in enumerate(arguments):
+        if isinstance(argument, exp.Lambda):
+            types = lambda_parameters(name, bound, place)
+            bound.append(keep_place(binder.bind_lambda(argument, types), argument))
+        else:
+            bound.append(binder.bind(argument))
+    return bound
 
 
 def _aggregate(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) -> exp.Expr:
@@ -200,7 +217,11 @@ def bind_over(binder: ExpressionBinder, node: exp.Window) -> exp.Expr:
         else:
             arguments[key] = value
     binder.aggregate_depth = depth
+    if takes_any_order(node):
+        # what knows more adds columns, so that it is always the same one: see penstock.plan.finish_orders
+        arguments["order"] = exp.Order(expressions=[exp.Ordered(this=typed(number(1), INT), nulls_first=True)])
     bound = exp.Window(**arguments)
+    check_over(bound, node)
     binder.over.append(node)
     bound.meta["penstock_over"] = format_tree(node)
     return typed(bound, type_of(function))

@@ -91,6 +91,7 @@ class PlanContext:
     emit_span: Span | None = None
     emit_depth: int = 0  # the depth of the SELECT that `emit` speaks of: a view in it may say its own
     kept: bool = False  # the rows of streams are kept: each is read as the whole of what has come so far
+    open_windows: bool = False  # beside `kept`: windows that Spark cannot close are groups like any other
     inlined: bool = False  # a materialized view that rows are only added to is read as its query, from its streams anew
     closed_sessions: bool = False  # the rows of sessions are read when these have closed; see session_rows
     unique_names: bool = False  # the result is stored, so its columns need names of their own
@@ -105,6 +106,7 @@ class PlanContext:
     repeated: dict[str, int] = field(default_factory=dict)  # how often each subquery stands in the statement
     views: int = 0  # put in place so far
     view: str = ""  # the name of the view whose query is bound next
+    grace_us: int | None = None  # the delay of watermarks below a window that says how long it waits for late rows
     depth: int = 0  # 0: the outermost SELECT, whose emission the statement says
 
     def notice(self, text: str) -> None:

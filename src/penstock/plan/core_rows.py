@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, TypeGuard
 from sqlglot import exp
 
 from penstock.plan.decimal_types import spark_type
-from penstock.plan.finish_plan import KeptColumn, KeptRows, RowChanges
+from penstock.plan.finish_plan import CLOCK_CALL, KeptColumn, KeptRows, RowChanges
 from penstock.plan.joins import conjuncts_of
-from penstock.plan.kept_clock import shown_name
+from penstock.plan.kept_clock import CLOCKS, shown_name
+from penstock.plan.moving_clock import clock_bounds, reads_clock
 from penstock.plan.nodes import Scan
 from penstock.plan.null_rows import made_up, null_of_nulls
 from penstock.plan.prune import columns_read
@@ -21,23 +22,27 @@ from penstock.plan.store_text import writable
 from penstock.plan.store_unnest import arrays_of, makes_rows_of
 from penstock.plan.trees import (
     aggregate_text,
+    call,
     column,
     identifier,
     nondeterministic_call,
+    nondeterministic_name,
     own_nodes,
     stand_in,
     type_of,
     typed,
 )
+from penstock.types import TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from penstock.plan.moving_clock import ClockBound
     from penstock.plan.nodes import Core
     from penstock.types import SqlType
 
 _SCALAR = (exp.Anonymous, exp.Binary, exp.Unary, exp.Case, exp.Cast, exp.If, exp.Between, exp.In, exp.Func, exp.Dot)
-_AROUND_CALLS = (exp.Window, exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
+AROUND_CALLS = (exp.Window, exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
 _NOT_SCALAR = (exp.Subquery, exp.Select, exp.Window, exp.Star, exp.Distinct, exp.Filter, exp.Alias)
 
 
@@ -67,6 +72,7 @@ class CoreRows:
         self._relations: list[str] = []
         self._values: list[dict[str, exp.Expr]] = []  # of each relation, what its kept columns hold
         self._conditions: list[list[exp.Expr]] = []
+        self._bounds: list[dict[str, str]] = []  # of each relation, kept columns with times, and which side they bound
         self._leaf_of: dict[int, LeafRows] = {}
         tables = scans(tree)
         uses: dict[str, int] = {}
@@ -94,6 +100,9 @@ class CoreRows:
                 tuple(KeptColumn(name, type_of(value)) for name, value in self._values[place].items()),
                 tuple(_words(value) for value in self._values[place].values()),
                 self._changes(place),
+                since=tuple(name for name, side in self._bounds[place].items() if side == "since"),
+                until=tuple(name for name, side in self._bounds[place].items() if side == "until"),
+                stamps=tuple(name for name, value in self._values[place].items() if reads_clock(value)),
             )
             for place, relation in enumerate(self._relations)
         )
@@ -132,6 +141,7 @@ class CoreRows:
             self._relations.append(relation)
             self._values.append({})
             self._conditions.append([])
+            self._bounds.append({})
         leaf = LeafRows(f"__leaf_{len(self.leaves)}", relation, self._relations.index(relation), {})
         self.leaves.append(leaf)
         self._leaf_of[id(table)] = leaf
@@ -200,12 +210,24 @@ class CoreRows:
         for conjunct in conjuncts_of(where.this):
             if of_rows(conjunct, [alias]) and self._computed_below(leaf, alias, conjunct):
                 self._conditions[leaf.rows].append(_moved(conjunct, alias, leaf.relation))
+            elif (bounds := clock_bounds(conjunct)) is not None and self._bound(leaf, alias, bounds):
+                continue
             else:
                 rest.append(conjunct)
         made: exp.Expr | None = None
         for conjunct in rest:
             made = conjunct if made is None else exp.And(this=made, expression=conjunct)
         block.set("where", exp.Where(this=made) if made is not None else None)
+
+    def _bound(self, leaf: LeafRows, alias: str, bounds: list[ClockBound]) -> bool:
+        """Keeps the times between which the rows of a relation are shown; whether that can be."""
+        if not all(of_rows(each.time, [alias]) and self._computed_below(leaf, alias, each.time) for each in bounds):
+            return False
+        for each in bounds:
+            name = self._kept_name(leaf, typed(_moved(each.time, alias, leaf.relation), TIMESTAMP))
+            if self._bounds[leaf.rows].setdefault(name, each.side) != each.side:
+                return False
+        return True
 
     def _hoist(self, block: exp.Select, alias: str, leaf: LeafRows) -> None:
         """Lets Spark compute the keys that are no plain columns, and what the store cannot."""
@@ -228,8 +250,10 @@ class CoreRows:
                 if isinstance(child, exp.Lambda) or (isinstance(child, exp.Select) and node is not block):
                     continue  # what is inside is of its parameters; a query of its own
                 hoists = isinstance(child, _SCALAR) and of_rows(child, [alias]) and computable(child)
-                if child is node.args.get("this") and isinstance(node, _AROUND_CALLS):
+                if child is node.args.get("this") and isinstance(node, AROUND_CALLS):
                     hoists = False  # a function of many rows
+                if isinstance(child, exp.PropertyEQ):
+                    hoists = False  # a field of a struct with its name: only what it holds is a value
                 hoists = hoists and (child in wanted or (inside and not self._writable(leaf, alias, child)))
                 if hoists and self._computed_below(leaf, alias, child):
                     child.replace(self._computed(leaf, alias, child))
@@ -242,12 +266,25 @@ class CoreRows:
     def _keep_times(self, block: exp.Select, alias: str, leaf: LeafRows) -> None:
         """Lets Spark say at which time each row came, where the query asks for it: see kept_clock."""
         scan = self._known[leaf.relation]
-        if isinstance(scan, Scan) and scan.kind == "materialized view":
-            return
+        of_view = isinstance(scan, Scan) and scan.kind == "materialized view"
         for item in [*block.expressions, block.args.get("where")] if not aggregates(block) else []:
             for node in list(own_nodes(item)) if item is not None else []:
-                if nondeterministic_call(node) is node:
+                if nondeterministic_call(node) is not node:
+                    continue
+                if not of_view:
                     node.replace(self._computed(leaf, alias, node))
+                elif nondeterministic_name(node).casefold() in CLOCKS:
+                    node.replace(self._stamp(leaf, alias, node))
+                    # A row that is another one now has come now, whatever of it the query reads.
+                    for entry in scan.fields:
+                        self._kept_name(leaf, typed(column(entry.name, leaf.relation), entry.type))
+
+    def _stamp(self, leaf: LeafRows, alias: str, node: exp.Expr) -> exp.Expr:
+        """The time at which a row of a view came: the clock of the view that reads it, kept with the row."""
+        clock, kind = typed(call(CLOCK_CALL), TIMESTAMP), type_of(node) or TIMESTAMP
+        if kind != TIMESTAMP:
+            clock = typed(exp.Cast(this=clock, to=exp.DataType.build(kind.spark(), dialect="spark")), kind)
+        return stand_in(typed(column(self._keep(leaf, None, clock), alias), kind), node)
 
     def _writable(self, leaf: LeafRows, alias: str, value: exp.Expr) -> bool:
         fields = self._known[leaf.relation].fields
@@ -298,7 +335,7 @@ def of_rows(tree: exp.Expr, aliases: Collection[str]) -> bool:
     """Whether a tree is computed from one row of each of some relations alone."""
     columns = 0
     for node in tree.walk():
-        if isinstance(node, _NOT_SCALAR) or aggregate_text(node) is not None:
+        if isinstance(node, _NOT_SCALAR) or aggregate_text(node) is not None or reads_clock(node):
             return False
         if isinstance(node, exp.Column):
             if node.table not in aliases:
@@ -319,6 +356,8 @@ def _moved(tree: exp.Expr, alias: str, relation: str) -> exp.Expr:
 def _words(value: exp.Expr) -> str:
     from penstock.plan.spark_text import spark_sql
 
+    if reads_clock(value):
+        return "the time it came"
     if isinstance(value, exp.Column):
         return shown_name(value.name)
     plain = value.copy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import UnsupportedError
+from penstock.plan.kept_windows import CLOSED_BY_CLOCK
 from penstock.plan.nodes import Aggregate, Node, TopN, all_nodes
 from penstock.plan.relation import Mode
 from penstock.sql.statements import Emit
@@ -29,6 +30,8 @@ def note_emission(context: PlanContext, node: Node, query: Query) -> None:
 def check_emission(plan: LogicalPlan, query: Query) -> None:
     """Raises where EMIT FINAL waits for what never comes: the rows change, for ever, and no window closes."""
     if query.emit is not Emit.FINAL or plan.mode is Mode.APPEND or _closing(plan.root):
+        return
+    if CLOSED_BY_CLOCK in plan.warnings:
         return
     if any(scan.kind in _ENDLESS for scan in plan.scans()):
         raise never_final("a row of this answer is never final", query.emit_span)

@@ -153,4 +153,6 @@ def default_event_time(context: PlanContext, relation: str) -> EventTime | None:
     wanted = context.assumed_event_times.get(relation)
     if wanted is None:
         return None
+    if context.grace_us is not None:
+        return EventTime(wanted, context.grace_us)
     return EventTime(wanted, context.settings.default_watermark_delay_us, declared="default")

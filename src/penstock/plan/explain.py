@@ -78,14 +78,14 @@ def plan_text(plan: LogicalPlan, catalog: Catalog | None = None) -> str:
 
 def _job(plan: LogicalPlan) -> JobPlan | NotYetError | None:
     """The job of a query, or why there is none for it yet; None where none is needed."""
-    from penstock.plan.job_plan import plan_job, sink_state
+    from penstock.plan.job_plan import plan_job
 
     if plan.root.kind == "view" or (plan.root.kind == "result" and plan.bounded):
         return None
     if any(scan.kind == "unknown" for scan in plan.scans()):
         return None
     try:
-        return plan_job(plan, state=sink_state(plan) if plan.root.kind in ("sink", "topic") else None)
+        return plan_job(plan)
     except NotYetError as error:
         return error
 

@@ -6,7 +6,7 @@ on our list is refused, so that syntax we never thought of cannot slip through.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -21,8 +21,9 @@ from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.calls import bind_call, bind_over
 from penstock.plan.check_types import check_condition, check_types, text_as_number
 from penstock.plan.infer import infer
-from penstock.plan.quantified import bind_quantified, is_quantified
-from penstock.plan.scope import Resolved, Scope
+from penstock.plan.nested_types import named_fields
+from penstock.plan.quantified import bind_of_array, bind_quantified, is_of_array, is_quantified
+from penstock.plan.scope import Resolved, Scope, struct_field
 from penstock.plan.spark_blocks import outputs
 from penstock.plan.trees import (
     aggregate_text,
@@ -46,10 +47,11 @@ from penstock.types import BOOLEAN, INT, STRING
 
 if TYPE_CHECKING:
     from penstock.catalog.model import FunctionDefinition
+    from penstock.types import SqlType
 
 # Nodes that mean the same in Spark and only need their parts bound.
 _PLAIN: Final = (
-    exp.Literal, exp.HexString, exp.Null, exp.Boolean, exp.Interval, exp.Var, exp.Identifier, exp.Star,
+    exp.Literal, exp.HexString, exp.Null, exp.Boolean, exp.Interval, exp.Var, exp.Star,
     exp.Paren, exp.Not, exp.Neg, exp.BitwiseNot, exp.And, exp.Or, exp.Xor,
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.DPipe,
     exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseLeftShift, exp.BitwiseRightShift,
@@ -57,7 +59,7 @@ _PLAIN: Final = (
     exp.Is, exp.Between, exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape,
     exp.Case, exp.If, exp.Trim, exp.Substring, exp.StrPosition, exp.Overlay, exp.Ceil, exp.Floor,
     exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp, exp.AtTimeZone,
-    exp.Array, exp.Map, exp.VarMap, exp.Struct, exp.Tuple, exp.PropertyEQ, exp.Alias,
+    exp.Array, exp.Map, exp.VarMap, exp.Tuple, exp.PropertyEQ, exp.Alias,
     exp.Distinct, exp.Order, exp.Ordered, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup,
     exp.WindowSpec, exp.DataType,
     exp.Coalesce, exp.Any, exp.All,
@@ -100,6 +102,8 @@ class ExpressionBinder:
     def _bind(self, node: exp.Expr) -> exp.Expr:
         if is_quantified(node):
             return bind_quantified(self, node)
+        if is_of_array(node):
+            return bind_of_array(self, node)
         if isinstance(node, exp.Query) or (isinstance(node, exp.Exists | exp.In) and _holds_query(node)):
             return self._subquery(node)
         for kinds, bind in _BINDERS:
@@ -171,7 +175,10 @@ class ExpressionBinder:
             )
         if isinstance(node.this, WindowCall):
             return bind_window_field(self, node, base)
-        return typed(exp.Dot(this=base, expression=exp.Identifier(this=node.expression.name, quoted=True)), None)
+        found = struct_field(type_of(base), node.expression)
+        name = found.name if found is not None else node.expression.name
+        bound = exp.Dot(this=base, expression=exp.Identifier(this=name, quoted=True))
+        return typed(bound, found.type if found is not None else None)
 
     def bind_cast(self, node: exp.Cast | exp.TryCast) -> exp.Expr:
         target = sql_type(node.args["to"])
@@ -240,14 +247,10 @@ class ExpressionBinder:
         """`a[2:3]`: the elements from one place to another, both included, as in PostgreSQL."""
         ends = [places.this, places.expression]
         first, last = (None if end is None else whole_number(end) for end in ends)
-        if any(end is not None and place is None for end, place in zip(ends, (first, last), strict=True)):
-            raise NotYetError(
-                "CLAUSE_NOT_YET",
-                "slices of arrays with computed places are not there yet",
-                hint="use slice(array, start, length)",
-                span=span_of(node),
-            )
         array = self.bind(node.this)
+        if any(end is not None and place is None for end, place in zip(ends, (first, last), strict=True)):
+            bound = [None if end is None else self.bind(end) for end in ends]
+            return typed(_computed_slice(array, *bound), type_of(array))
         begin = max(first or 1, 1)
         # of NULL the size is -1
         whole = call("greatest", call("size", array.copy()), number(0))
@@ -280,11 +283,22 @@ class ExpressionBinder:
         found = date_part("EXTRACT", unit, self.bind(node.expression), self.dialect, node)
         return typed(found, None if unit.upper() in ("EPOCH", "SECOND", "MILLISECOND", "MICROSECOND") else INT)
 
-    def bind_lambda(self, node: exp.Lambda) -> exp.Expr:
+    def bind_struct(self, node: exp.Struct) -> exp.Expr:
+        """`STRUCT(a, b AS x)`: each field is written with the name that it has, which Spark finds by itself only where
+        the columns have theirs."""
+        bound = exp.Struct(expressions=named_fields([self.bind(part) for part in node.expressions]))
+        return typed(bound, infer(bound))
+
+    def bind_name(self, node: exp.Identifier) -> exp.Expr:
+        """A name by itself: that of a parameter, inside a lambda."""
+        return typed(node.copy(), self.scope.locals.get(node.name))
+
+    def bind_lambda(self, node: exp.Lambda, types: Sequence[SqlType | None] = ()) -> exp.Expr:
         names = [parameter.name for parameter in node.expressions]
         outer = self.scope
         self.scope = Scope(leaves=outer.leaves, outer=outer.outer, merged=outer.merged, locals={**outer.locals})
         self.scope.locals.update(dict.fromkeys(names))
+        self.scope.locals.update(zip(names, types, strict=False))
         try:
             body = self.bind(node.this)
         finally:
@@ -307,7 +321,34 @@ class ExpressionBinder:
             return exp.In(this=needle, query=query)
         if isinstance(node, exp.Exists):
             return exp.Exists(this=self.subquery(node.this, self.scope))
-        return self.subquery(node, self.scope)
+        query = self.subquery(node, self.scope)
+        found = len(outputs(query.this))
+        if found != 1 and isinstance(query, exp.Subquery):
+            raise ResolutionError(
+                "INVALID_ARGUMENT",
+                f"a subquery that stands for a value has {found} columns",
+                hint="select one, and write a subquery for each of the others, or join them",
+                span=span_of(node),
+            )
+        return query
+
+
+def _computed_slice(array: exp.Expr, first: exp.Expr | None, last: exp.Expr | None) -> exp.Expr:
+    """A slice between places that are known with the row; where one is NULL there is none."""
+    one, none = number(1), number(0)
+    begin = one if first is None else _at_least(first, one)
+    end = call("size", array.copy()) if last is None else last
+    length = exp.Add(this=exp.Sub(this=exp.Paren(this=end), expression=begin.copy()), expression=one.copy())
+    return call("slice", array, _as_int(begin), _as_int(_at_least(length, none)))
+
+
+def _at_least(value: exp.Expr, least: exp.Expr) -> exp.Expr:
+    # `greatest` would leave NULL out
+    return call("if", exp.LT(this=value, expression=least.copy()), least.copy(), value.copy())
+
+
+def _as_int(value: exp.Expr) -> exp.Expr:
+    return typed(exp.Cast(this=value, to=exp.DataType.build("INT", dialect="spark")), INT)
 
 
 def _json_path(path: exp.Literal, *, whole: bool) -> str:
@@ -353,6 +394,8 @@ _BINDERS: Final[tuple[tuple[Any, _Bind], ...]] = (
     (exp.Bracket, ExpressionBinder.bind_element),
     (exp.Extract, ExpressionBinder.bind_extract),
     (exp.Dot, ExpressionBinder.bind_dot),
+    (exp.Struct, ExpressionBinder.bind_struct),
+    (exp.Identifier, ExpressionBinder.bind_name),
     (exp.SimilarTo, ExpressionBinder.bind_similar),
     (exp.BitwiseXor, ExpressionBinder.refuse_caret),
     (_PLAIN, ExpressionBinder.bind_parts),

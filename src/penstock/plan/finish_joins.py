@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from penstock.plan.core_rows import of_rows
+from penstock.plan.core_rows import AROUND_CALLS, of_rows
 from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_keys import keys_of
 from penstock.plan.spark_blocks import aggregates, group_keys, relations
@@ -96,7 +96,8 @@ def _computed(query: exp.Select, count: int, aliases: list[str]) -> Iterator[exp
 
 def _only_sparks(node: exp.Expr, aliases: list[str], *, inside: bool) -> Iterator[exp.Expr]:
     """The largest parts of a tree that only Spark knows; `inside`: each row is seen, not each group."""
-    if inside and _can_be_kept(node, aliases) and store_expression(node) is None:
+    of_many = isinstance(node.parent, AROUND_CALLS) and node.parent.this is node  # a function of many rows
+    if inside and not of_many and _can_be_kept(node, aliases) and store_expression(node) is None:
         yield node
         return
     for child in node.iter_expressions() if not isinstance(node, exp.Lambda) else ():

@@ -10,8 +10,12 @@ from typing import Final, TypeGuard
 
 from sqlglot import exp
 
+from penstock.errors import ResolutionError
+from penstock.plan.rules.distinct_aggregates import check_order
 from penstock.plan.store_lists import AT_PLACE, MAP_OF, SORTED_LIST, SORTED_TEXT
-from penstock.plan.trees import call
+from penstock.plan.trees import call, type_of
+from penstock.sql.spans import span_of
+from penstock.types import STRING
 
 _PERCENTILES: Final = frozenset({"percentile_cont", "percentile_disc"})
 _MIDDLE: Final = "0.5"
@@ -34,17 +38,33 @@ def _within_group(node: exp.WithinGroup) -> exp.Expr | None:
         return None
     name, arguments = inner.name.lower(), list(inner.expressions)
     if name == "listagg":
-        value, separator = (*arguments, exp.Literal.string(""))[:2]
-        return call(SORTED_TEXT, value.copy(), separator.copy(), *(term.copy() for term in terms))
+        return _sorted_text(inner, terms)
     if name in _PERCENTILES and len(terms) == 1 and len(arguments) == 1:
+        _check_number(inner, terms[0].this)
         return call(AT_PLACE, terms[0].this.copy(), arguments[0].copy(), exp.Literal.string(name), terms[0].copy())
     if name == "mode" and len(terms) == 1 and not arguments:
         return call("mode", terms[0].this.copy(), terms[0].copy())
     return None
 
 
+def _sorted_text(node: exp.Anonymous, terms: list[exp.Expr]) -> exp.Expr:
+    """DISTINCT holds all arguments of a call, and of these only the first is what must differ."""
+    first, *others = node.expressions
+    if isinstance(first, exp.Distinct):
+        first, others = first.expressions[0], [*first.expressions[1:], *others]
+        check_order(node, first, terms)
+        # any further term only orders texts that are equal
+        value, terms = exp.Distinct(expressions=[first.copy()]), terms[:1]
+    else:
+        value = first.copy()
+    separator = others[0].copy() if others else exp.Literal.string("")
+    return call(SORTED_TEXT, value, separator, *(term.copy() for term in terms))
+
+
 def _call(node: exp.Anonymous) -> exp.Expr | None:
     name, arguments = node.name.lower(), node.expressions
+    if name in ("median", "percentile") and arguments:
+        _check_number(node, arguments[0])
     if name == "median" and len(arguments) == 1:
         return _percentile(arguments[0], exp.Literal.number(_MIDDLE))
     if name == "percentile" and len(arguments) == 2:
@@ -52,6 +72,17 @@ def _call(node: exp.Anonymous) -> exp.Expr | None:
     if name == "element_at" and len(arguments) == 2:
         return _map(arguments[0])
     return _sorted_list(node) if name == "transform" and len(arguments) == 2 else None
+
+
+def _check_number(node: exp.Anonymous, value: exp.Expr) -> None:
+    """Spark reads a text as the number that it may be, row by row; between two texts of a group nothing lies."""
+    if type_of(value) == STRING:
+        raise ResolutionError(
+            "TYPE_MISMATCH",
+            f"function {node.name.upper()} takes numbers, not STRING",
+            hint="CAST it, or write TRY_CAST(… AS DOUBLE), which is NULL for a text that is no number",
+            span=span_of(value) or span_of(node),
+        )
 
 
 def _map(named: exp.Expr) -> exp.Expr | None:

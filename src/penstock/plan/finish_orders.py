@@ -55,9 +55,13 @@ def _settle_over(block: exp.Select, types: Mapping[str, Mapping[str, SqlType | N
         return
     more = group_keys(block) if aggregates(block) else _columns(block, types)
     for over in windows:
-        if _chooses(over) and over.args.get("order") is not None:
+        if _chooses(over):
+            if over.args.get("order") is None:
+                over.set("order", exp.Order(expressions=[]))
             keys = over.args.get("partition_by") or []
             _extend(over.args["order"], [entry for entry in more if entry not in keys])
+            if not over.args["order"].expressions:
+                over.set("order", None)
 
 
 def _chooses(over: exp.Window) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.types import SqlType
 
 SIDE: Final = "__side"  # in a batch: the place of the kept rows that a row belongs to
+CLOCK_CALL: Final = "__moving_clock"  # the function by which texts ask the clock of the view: see moving_clock
 ASKED: Final = "__spark_"  # how the names of functions begin by which the store asks Spark
 
 
@@ -73,6 +74,10 @@ class KeptRows:
 
     Rows are only added, unless `changes` says how they replace each other. Of a materialized view nothing is kept a
     second time: `read` is DuckDB's text over its name that gives the columns.
+
+    `since` and `until` are kept columns with times: a row is shown when the clock of the view has reached all of the
+    first, and as long as it has reached none of the others. See plan.moving_clock. `stamps` are columns with the time
+    at which a row of a materialized view came: such rows are kept a second time, with it.
     """
 
     relation: str
@@ -80,6 +85,36 @@ class KeptRows:
     shown: tuple[str, ...]
     changes: RowChanges | None = None
     read: str | None = None
+    since: tuple[str, ...] = ()
+    until: tuple[str, ...] = ()
+    stamps: tuple[str, ...] = ()
+
+    @property
+    def grows(self) -> bool:
+        """Whether nothing bounds how many rows are kept."""
+        return self.changes is None and self.read is None and not self.until
+
+    @property
+    def bound(self) -> str | None:
+        """In words, what bounds how many rows are kept; None where nothing is kept, or nothing does."""
+        if self.stamps:
+            return f"as many rows as there are in {self.relation}"
+        if self.read is not None or self.grows:
+            return None
+        if self.changes is not None:
+            return "as many rows as there are at the source"
+        return f"a row of {self.relation} is forgotten when the clock passed {self._named(self.until)} 100 batches ago"
+
+    @property
+    def shown_while(self) -> str:
+        """In words, when rows are shown; empty: always."""
+        since = f"from {self._named(self.since)} on" if self.since else ""
+        until = f"until the clock reaches {self._named(self.until)}" if self.until else ""
+        return " ".join(filter(None, ["shown" if since or until else "", since, until]))
+
+    def _named(self, columns: tuple[str, ...]) -> str:
+        names = {entry.name: shown for entry, shown in zip(self.columns, self.shown, strict=True)}
+        return " and ".join(names[name] for name in columns)
 
     @property
     def changed_by(self) -> tuple[str, ...]:
@@ -126,7 +161,8 @@ class Stage:
     `text` is DuckDB's, over the names of the leaves, and gives `columns`; of the last stage those of the view come
     first, and others only carry a key. `keys` are the columns by which the answer falls into parts that do not see each
     other; none: it is answered as a whole. `unique` are the columns that tell the rows apart; None: the same row may be
-    there twice. `words` name the stage in EXPLAIN: the user's name of the subquery.
+    there twice. `words` name the stage in EXPLAIN: the user's name of the subquery. `timed`: the text asks the clock of
+    the view, so that any row of the answer may be another one as time goes on.
     """
 
     words: str
@@ -135,6 +171,7 @@ class Stage:
     columns: tuple[tuple[str, SqlType], ...]
     keys: tuple[str, ...]
     unique: tuple[str, ...] | None
+    timed: bool = False
 
 
 @frozen
@@ -162,6 +199,16 @@ class FinishPlan:
     def unique(self) -> tuple[str, ...] | None:
         """The columns that tell the rows of the view apart."""
         return self.view.unique
+
+    @property
+    def moves(self) -> bool:
+        """Whether the answer changes as time goes on, without any row that comes."""
+        return any(rows.since or rows.until for rows in self.rows) or any(stage.timed for stage in self.stages)
+
+    @property
+    def clocked(self) -> bool:
+        """Whether the store has to know the time of the view."""
+        return self.moves or any(rows.stamps for rows in self.rows)
 
     def stage_of(self, source: int) -> Stage | None:
         """The stage at a place among the sources; None: there are kept rows."""

@@ -22,6 +22,7 @@ from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.finish_plan import Leaf, Stage
 from penstock.plan.finish_unique import unique_columns
 from penstock.plan.joins import conjuncts_of
+from penstock.plan.moving_clock import reads_clock
 from penstock.plan.prune import columns_read, prune
 from penstock.plan.relation import HIDDEN_PREFIX
 from penstock.plan.spark_blocks import aggregates, outputs, relations, scans
@@ -147,7 +148,8 @@ class Stages:
             own = dict(read)
             leaves.append(Leaf(table.name, source, read, tuple(own[key.leaves[table.name]] for key in keys)))
         known = tuple((name, _known(kind)) for name, kind in columns)
-        return Stage(words, tuple(leaves), text, known, shown, unique_columns(query, self._row_keys, names))
+        unique = unique_columns(query, self._row_keys, names)
+        return Stage(words, tuple(leaves), text, known, shown, unique, timed=reads_clock(query))
 
 
 def _known(kind: SqlType | None) -> SqlType:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from penstock.plan.grouping_sets import repeats_a_set
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.spark_blocks import aggregates, group_keys, outputs, relations
 from penstock.plan.trees import whole_number
@@ -49,6 +50,8 @@ def _of_select(query: exp.Select, keys: RowKeys) -> list[Names]:
 def _of_groups(query: exp.Select) -> list[Names]:
     group = query.args.get("group")
     entries = group.expressions if isinstance(group, exp.Group) else []
+    if repeats_a_set(group):
+        return []
     names: list[str] = []
     for key in group_keys(query):
         shown = [item.alias_or_name for item in query.expressions if item.unalias() == key]

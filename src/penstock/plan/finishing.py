@@ -22,14 +22,15 @@ from penstock.plan.finish_stages import Stages
 from penstock.plan.finish_versions import one_version_a_moment
 from penstock.plan.from_clause import NAMELESS
 from penstock.plan.kept_clock import CLOCKS
-from penstock.plan.nodes import Core, Filter, Finish, Output, Project, Scan
+from penstock.plan.moving_clock import settle_clock
+from penstock.plan.nodes import Core, Filter, Finish, Join, Output, Project, Scan
 from penstock.plan.prune import prune
 from penstock.plan.relation import HIDDEN_PREFIX, Mode, State
 from penstock.plan.spark_blocks import outputs, scans
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.store_asked import AskedOfSpark
 from penstock.plan.store_terms import DiffersError, kept
-from penstock.plan.store_unnest import makes_rows_of
+from penstock.plan.store_unnest import makes_rows_of, settle_json
 from penstock.plan.trees import (
     aggregate_text,
     aliased,
@@ -55,6 +56,11 @@ if TYPE_CHECKING:
 _ASKING: Final = (
     "the view store asks Spark for what only Spark knows, each time for at most 2,048 rows of what a batch touches: "
     "every such expression adds milliseconds to a batch; computed from the columns of one stream it would not"
+)
+
+_TIMED: Final = (
+    "a condition of {} on the clock is not one on a time of each row of one stream: it is answered anew as a whole "
+    "with every batch, and every second"
 )
 
 __all__ = ["Finished", "NotFinishableError", "finished", "only_adds", "with_finish"]
@@ -87,6 +93,7 @@ class Finished:
             rows = " and ".join(
                 f"{kept.relation} ({', '.join(kept.shown)})"
                 + (f", the latest by ({', '.join(kept.changed_by)})," if kept.changed_by else "")
+                + (f", {kept.shown_while}," if kept.shown_while else "")
                 for kept in self.plan.rows
                 if kept.read is None
             )
@@ -96,6 +103,8 @@ class Finished:
         if len(self.plan.stages) > 1:
             steps = "; ".join(self._step(stage) for stage in self.plan.stages)
             return f"{what} in {len(self.plan.stages)} stages, each for what has changed below it: {steps}"
+        if view.timed:
+            return f"{what} over all of them after each batch and every second: the clock decides"
         if not view.keys:
             return f"{what} over all of them after each batch: it has no key"
         return f"{what} for the keys that a batch touches: {self._by(view)}"
@@ -103,6 +112,8 @@ class Finished:
     def _step(self, stage: Stage) -> str:
         names = [name for name, _ in stage.columns if not name.startswith(HIDDEN_PREFIX)]
         kept = "" if stage is self.plan.view else f" ({', '.join(names)}), kept"
+        if stage.timed:
+            return f"{stage.words}{kept}, as a whole, after each batch and every second: the clock decides"
         if stage.keys:
             return f"{stage.words}{kept}, for the keys of {self._by(stage)}"
         return f"{stage.words}{kept}, as a whole: it has no key"
@@ -123,7 +134,9 @@ class Finished:
 
 def finished(plan: LogicalPlan) -> Finished:
     """The cut of a query that was planned as if its input were bounded; NotFinishableError where there is none."""
-    _check_repeatable(plan.spark, clocks=False)
+    tree = plan.spark.copy()
+    settle_clock(tree)
+    _check_repeatable(tree, clocks=False)
     known: dict[str, Scan | Core] = {}
     for node in (plan.root, *plan.subqueries):
         for found in _read(node):
@@ -135,7 +148,7 @@ def finished(plan: LogicalPlan) -> Finished:
     for found in known.values():
         _check(found)
     check_views(plan, known)
-    tree = plan.spark.copy()
+    settle_json(tree)
     made_of_rows = [each for each in tree.find_all(exp.Lateral) if not isinstance(each.this, exp.Subquery)]
     if any(makes_rows_of(each) is None for each in made_of_rows) or any(each.name not in known for each in scans(tree)):
         raise NotFinishableError(
@@ -190,11 +203,12 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     unique = made.plan.unique
     mode = Mode.RETRACT if unique is None else Mode.UPSERT
     bounded = all(scan.kind == "table" for scan in (*plan.scans(), *plan.subquery_nodes()) if isinstance(scan, Scan))
-    rows = [kept_rows.words for kept_rows in made.plan.rows if kept_rows.read is None]
-    grows = [each.words for each in made.plan.rows if each.changes is None and each.read is None]
-    bound = "its input ends" if bounded else None if grows else "as many rows as there are at the source"
+    rows = [kept_rows.words for kept_rows in made.plan.rows if kept_rows.read is None or kept_rows.stamps]
+    grows = [each.words for each in made.plan.rows if each.grows]
+    ends = [each.bound for each in made.plan.rows if each.bound is not None]
+    bound = "its input ends" if bounded else None if grows else "; ".join(dict.fromkeys(ends)) or None
     answers = [f"the answer of {stage.words}" for stage in made.plan.stages[:-1]]
-    below = plan.root.inputs[0]
+    below = _by_the_store(plan.root.inputs[0])
     finish = Finish(
         fields=below.fields,
         inputs=(below,),
@@ -206,6 +220,7 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     )
     root = replace(plan.root, inputs=(finish,), mode=mode, key=unique, event_time=None, bounded=bounded)
     more = [f"state grows for ever: {each} is kept; filter or aggregate before" for each in grows if not bounded]
+    more += [_TIMED.format(stage.words) for stage in made.plan.stages if stage.timed]
     if not made.plan.keys:
         over = " over the answers of its subqueries" if answers else ""
         more.append(f"the query has no key: every batch answers all of it anew{over}, which takes longer as rows come")
@@ -214,12 +229,22 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     return replace(plan, root=root, warnings=(*plan.warnings, *more))
 
 
+def _by_the_store(node: Node) -> Node:
+    """The operators with who does the joins: outside of what Spark runs by itself the view store does them all."""
+    if isinstance(node, Core):
+        return node
+    made = replace(node, inputs=tuple(_by_the_store(each) for each in node.inputs))
+    return replace(made, strategy="view store") if isinstance(made, Join) else made
+
+
 def only_adds(plan: LogicalPlan) -> bool:
     """Whether a query for a sink makes one row, or none, of each row of a materialized view that rows are only added
     to: then there is nothing to keep."""
     nodes = [node for node in plan.nodes() if not isinstance(node, Output)]
     if plan.root.kind not in ("sink", "topic") or plan.subqueries or len(plan.scans()) != 1:
         return False
+    if nondeterministic_call(plan.spark) is not None:
+        return False  # rows are taken away as time goes on, or have the time at which they came
     (scan,) = plan.scans()
     by_rows = all(isinstance(node, Project | Filter | Scan) for node in nodes)
     return by_rows and scan.kind == "materialized view" and scan.changes is Mode.APPEND
@@ -227,7 +252,9 @@ def only_adds(plan: LogicalPlan) -> bool:
 
 def _answers(plan: FinishPlan) -> str:
     """In words, what a batch makes the store do."""
-    what = "the touched keys" if plan.keys else "everything anew after each batch"
+    what = "the touched keys" if plan.keys and not plan.view.timed else "everything anew after each batch"
+    if plan.moves:
+        what += ", and as time goes on"
     if len(plan.stages) == 1:
         return what
     return f"{what}, over {', '.join(dict.fromkeys(stage.words for stage in plan.stages[:-1]))}"

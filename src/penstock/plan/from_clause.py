@@ -14,9 +14,17 @@ from penstock.plan.assign_windows import assign_window
 from penstock.plan.check_types import check_condition
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.join_times import note_join
-from penstock.plan.join_versions import is_asof, refuse_method, version_condition, with_versions
+from penstock.plan.join_versions import check_asof, is_asof, refuse_method, version_condition, with_versions
+from penstock.plan.join_within import with_time_bound
 from penstock.plan.joins import JoinRequest, PlannedJoin, Side, no_equal_nulls, plan_join, written_condition
-from penstock.plan.kept_windows import never_closes, shows_changes, windowed_rows
+from penstock.plan.kept_windows import (
+    CLOSED_BY_CLOCK,
+    never_closes,
+    of_closed_windows,
+    on_clock,
+    shows_changes,
+    windowed_rows,
+)
 from penstock.plan.lateral import asked_once, beside_a_stream, lateral_query, reads_relations
 from penstock.plan.leaves import as_leaf, carrier
 from penstock.plan.nested_joins import NESTED, joined_columns, unbracketed
@@ -25,7 +33,14 @@ from penstock.plan.relation import Field
 from penstock.plan.scans import read_table, renamed
 from penstock.plan.scope import Leaf, Scope, field_tree
 from penstock.plan.trees import column
-from penstock.plan.unnest import LateralJoin, lateral_join, plan_lateral_view, plan_unnest, unnest_as_source
+from penstock.plan.unnest import (
+    LateralJoin,
+    lateral_join,
+    makes_rows_itself,
+    plan_lateral_view,
+    plan_unnest,
+    unnest_as_source,
+)
 from penstock.plan.windows import WindowSpec
 from penstock.sql.nodes import WindowTable
 from penstock.sql.spans import span_of
@@ -72,7 +87,7 @@ def plan_from(context: PlanContext, tree: exp.Select, scope: Scope, binder: Expr
         return Bound(Values(fields=(), bounded=True, rows=1))
     first, joins = unbracketed(from_.this)
     joins += tree.args.get("joins") or []
-    if isinstance(first, exp.Unnest | exp.Lateral):
+    if makes_rows_itself(first):
         made, node = unnest_as_source(first, scope, binder)
         bound = Bound(node, made)
         return _rest(context, bound, tree, joins, scope, binder)
@@ -99,7 +114,7 @@ def _joined_item(context: PlanContext, item: exp.Expr, scope: Scope) -> tuple[Re
     """What a join joins with: a relation, or a join in brackets."""
     first, joins = unbracketed(item)
     inner = [first, *(join.this for join in joins)]
-    if not joins or any(isinstance(each, exp.Unnest | exp.Lateral) for each in inner):
+    if not joins or any(isinstance(each, exp.Lateral) or makes_rows_itself(each) for each in inner):
         return _item(context, item if joins else first, scope)
     trial = replace(context, reads={}, depends_on={}, notices={}, warnings={}, cores={}, subqueries=[])
     leaves = [_joined_item(trial, each, Scope(outer=scope.outer))[1] for each in inner]
@@ -193,18 +208,26 @@ def _window_table(context: PlanContext, item: WindowTable, scope: Scope) -> Rela
         return core
     relation, leaf, _ = _item(context, inner, Scope(outer=scope.outer))
     made = assign_window(context, relation, leaf, item)
-    if context.kept and (open_session or (context.emit is not Emit.FINAL and never_closes(made.node))):
-        return _kept_window(context, item, made, scope) or made
+    endless = context.open_windows or never_closes(made.node)
+    by_clock = context.emit is Emit.FINAL and on_clock(made.node)
+    if context.kept and (open_session or by_clock or (context.emit is not Emit.FINAL and endless)):
+        return _kept_window(context, item, made, scope, closed=by_clock) or made
     return made
 
 
-def _kept_window(context: PlanContext, item: WindowTable, assigned: Relation, scope: Scope) -> Relation | None:
-    """Rows that the store keeps with the bounds of their windows; None where it does not know them."""
+def _kept_window(
+    context: PlanContext, item: WindowTable, assigned: Relation, scope: Scope, *, closed: bool
+) -> Relation | None:
+    """Rows that the store keeps with the bounds of their windows; None where it does not know them. `closed`: only
+    those of windows that the clock has closed."""
     node = next(node for node in all_nodes(assigned.node) if isinstance(node, WindowAssign))
     time = item.args["window"].args.get("time")
     rows = windowed_rows(item, node.window, time) if time is not None else None
     if rows is None:
         return None
+    if closed:
+        rows = of_closed_windows(rows)
+        context.notice(CLOSED_BY_CLOCK)
     context.depth += 1
     relation = context.bind_query(context, rows, scope.outer, None)
     context.depth -= 1
@@ -225,7 +248,7 @@ def _windowed_core(context: PlanContext, item: WindowTable) -> Relation | None:
 
 def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, binder: ExpressionBinder) -> None:
     item = join.this
-    if isinstance(item, exp.Unnest | exp.Lateral):
+    if isinstance(item, exp.Lateral) or makes_rows_itself(item):
         _lateral(context, bound, join, scope, binder)
         return
     if not (context.kept and is_asof(join)) and (
@@ -238,6 +261,7 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
     if version is not None:
         relation = with_versions(relation)
     _enter(bound, scope, leaf, relation, item)
+    join = with_time_bound(join, left_leaves, leaf)
     kind = _kind(join)
     condition, merged = _condition(join, left_leaves, leaf, binder)
     if version is None and join.args.get("match_condition") is not None:
@@ -248,6 +272,8 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
         for side in (*left_leaves, leaf):
             for entry in side.matching(name, quoted=False):
                 context.read_field(entry)
+    if is_asof(join):
+        check_asof(join, condition)
     asof = version is not None or is_asof(join)
     bound.pending.append(PendingJoin(relation, leaf, tree, kind, condition, join, asof=asof))
     scope.merged.update(merged)
@@ -264,7 +290,7 @@ def _lateral(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, b
             span=span_of(item),
         )
     left = list(scope.leaves)
-    if isinstance(item, exp.Lateral) and isinstance(item.this, exp.Subquery | exp.Query):
+    if not makes_rows_itself(item):
         bounded = bound.node.bounded and all(
             pending.right.node.bounded for pending in bound.pending if isinstance(pending, PendingJoin)
         )

@@ -11,6 +11,7 @@ from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.context import UnmergedSessionError
 from penstock.plan.emission import never_final
 from penstock.plan.event_times import is_clock, window_time
+from penstock.plan.grouping_sets import repeats_a_set
 from penstock.plan.nodes import Aggregate, Node, Scan, all_nodes
 from penstock.plan.relation import WINDOW_COLUMN, Mode, State
 from penstock.plan.rules.group_by_references import alias_of
@@ -72,6 +73,7 @@ class Grouping:
         if node.bounded:
             return Aggregate(**arguments, bounded=True, emit=None)  # type: ignore[arg-type]
         if node.mode is not Mode.APPEND:
+            self._refuse_final(context, written)
             if changes_at_source(node):
                 raise updating_input(written, node)
             raise _updating_aggregate(written, trees)
@@ -79,6 +81,8 @@ class Grouping:
         mode = self._changes(emit)
         if mode is not Mode.APPEND and self.window is None:
             self._refuse_updating(written, trees)
+        if mode is not Mode.APPEND and repeats_a_set(self.clause()):
+            raise self._repeated(written)
         return Aggregate(
             **arguments,  # type: ignore[arg-type]
             mode=mode,
@@ -105,6 +109,15 @@ class Grouping:
             asked = Emit.CHANGES if context.settings.emit_changes_always else Emit.FINAL
         return asked
 
+    def _refuse_final(self, context: PlanContext, written: exp.Select) -> None:
+        if self.window is not None and context.emit is Emit.FINAL and context.depth == context.emit_depth:
+            raise UnsupportedError(
+                "UNSUPPORTED_CLAUSE",
+                "EMIT FINAL waits for windows that close, and a window over rows that change never does",
+                hint="write EMIT CHANGES: the view shows each window as its rows change",
+                span=context.emit_span or span_of(written),
+            )
+
     def _refuse_updating(self, written: exp.Select, trees: list[exp.Expr]) -> None:
         if self.sets:
             raise NotYetError(
@@ -118,6 +131,16 @@ class Grouping:
             for node in own_nodes(tree):
                 if aggregate_text(node) is not None and node.find(exp.Distinct) is not None:
                     raise _updating_distinct(node)
+
+    def _repeated(self, written: exp.Select) -> NotYetError:
+        """Spark's state has a row for each group and set, and nothing that tells two of the same set apart."""
+        return NotYetError(
+            "CLAUSE_NOT_YET",
+            "the same grouping set twice, in windows that show each change, is not there yet",
+            hint="leave one of them out, or let windows close with EMIT FINAL",
+            span=self.set_span or span_of(written.args["group"]),
+            mode=Mode.UPSERT.value,
+        )
 
     def _state(self) -> State:
         per = ", ".join(self.texts)
@@ -344,7 +367,8 @@ def _bind_set(grouping: Grouping, binder: ExpressionBinder, entry: exp.Expr) -> 
         inner: list[exp.Expr] = []
         for part in entry.expressions:
             bound = _bind_set(grouping, binder, part)
-            if bound not in inner:
+            # both bounds of a window are the window; a set that is there twice gives its rows twice
+            if bound not in inner or not (isinstance(entry, exp.Tuple) or _is_window(grouping, bound)):
                 inner.append(bound)
         return type(entry)(expressions=inner)
     if isinstance(entry, exp.Paren):
@@ -353,6 +377,10 @@ def _bind_set(grouping: Grouping, binder: ExpressionBinder, entry: exp.Expr) -> 
     grouping.texts.append(format_tree(entry))
     grouping.set_keys.append(tree)
     return tree.copy()
+
+
+def _is_window(grouping: Grouping, bound: exp.Expr) -> bool:
+    return grouping.window is not None and bound == grouping.window.tree
 
 
 def check_grouped(grouping: Grouping, tree: exp.Expr) -> None:

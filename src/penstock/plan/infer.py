@@ -6,8 +6,11 @@ good answer, and Spark's coercion rules are not written a second time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
+from penstock.plan.nested_types import written_type
 from penstock.plan.trees import type_of, whole_number
 from penstock.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, STRING, TIMESTAMP, SqlType
 
@@ -44,12 +47,14 @@ def infer(node: exp.Expr) -> SqlType | None:
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.IntDiv):
         return _arithmetic(node)
     if isinstance(node, exp.Case):
-        return _common([branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default")])
+        return common_type([branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default")])
     if isinstance(node, exp.If):
-        return _common([node.args.get("true"), node.args.get("false")])
+        return common_type([node.args.get("true"), node.args.get("false")])
     if isinstance(node, exp.Array):
-        element = _common(list(node.expressions))
+        element = common_type(list(node.expressions))
         return SqlType("ARRAY", elements=(element,)) if element else None
+    if isinstance(node, exp.Struct | exp.VarMap):
+        return written_type(node)
     return None
 
 
@@ -68,7 +73,8 @@ def _literal(node: exp.Literal) -> SqlType | None:
     return DOUBLE if "e" in text.lower() else None
 
 
-def _common(nodes: list[exp.Expr | None]) -> SqlType | None:
+def common_type(nodes: Sequence[exp.Expr | None]) -> SqlType | None:
+    """The type of several values in one column; None where it is not known."""
     types = {type_of(node) for node in nodes if node is not None and not isinstance(node, exp.Null)}
     if len(types) == 1:
         return types.pop()

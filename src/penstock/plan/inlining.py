@@ -36,10 +36,10 @@ def checked_inlined(plan: LogicalPlan, catalog: Catalog) -> LogicalPlan | None:
         for name in plan.depends_on
         if isinstance(found := catalog.find(Name(name, quoted=True)), MaterializedViewDefinition)
     ]
+    refuse(plan)
     again = all(_read_again(catalog.find(Name(scan.relation, quoted=True))) for scan in plan.scans())
     if not views or not again or nondeterministic_call(plan.spark) is not None:
         return None
-    refuse(plan)
     named = ", ".join(view.name.text for view in views)
     note = f"reads the query of {named} in its place: the streams below are read again, from their start"
     return replace(plan, warnings=(*plan.warnings, note))

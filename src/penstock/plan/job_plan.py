@@ -1,39 +1,33 @@
-"""From a planned query to what a job runs: Spark's text, the scans below it, and what the view store does.
-
-Six kinds of job. `append`: Spark only adds rows. `merge`: Spark aggregates each batch and the view store, which holds
-the state, merges it. `panes`: the same for hopping windows, which the view store closes. `windows`: the same for
-windows that show each change. `update`: Spark keeps the state, and its rows replace those of the same key. `finish`:
-Spark hands rows over, and the view store, which keeps them, answers the query.
-"""
+"""From a planned query to what a job runs; see `job_model` for the kinds of jobs."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from penstock.errors import NotYetError
-from penstock.frozen import frozen
 from penstock.plan.best_rows import BestRows, best_rows
 from penstock.plan.changing import changing_aggregate, changing_of
 from penstock.plan.closing import distinct_key, spread_us, waits
-from penstock.plan.distinct_steps import DistinctStep, distinct_steps
+from penstock.plan.distinct_steps import distinct_steps
 from penstock.plan.fingerprint import StateDescription, state_of
 from penstock.plan.finishing import Finished, finished, only_adds
-from penstock.plan.job_dimensions import DimensionPlan, StaticView, static_nodes
+from penstock.plan.job_dimensions import DimensionPlan, static_nodes
+from penstock.plan.job_model import JobKind, JobPlan, OutputColumn
 from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
 from penstock.plan.join_times import note_stand_in
-from penstock.plan.kept_state import Kept, kept_state
+from penstock.plan.kept_state import kept_state
 from penstock.plan.late_plan import late_text
 from penstock.plan.lookups import LookupTexts, with_lookups
 from penstock.plan.merging import BATCH_VIEW, NotMergeableError, merged
 from penstock.plan.nodes import Aggregate
-from penstock.plan.panes import Panes, best_panes, panes_of
+from penstock.plan.panes import STORED, Panes, best_panes, panes_of
 from penstock.plan.processing import over_processing_time, processing_of
 from penstock.plan.refused import refuse, refuse_subqueries
-from penstock.plan.relation import WINDOW_COLUMN, Mode
+from penstock.plan.relation import WINDOW_COLUMN
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
 from penstock.plan.running import Running, running
 from penstock.plan.spark_blocks import (
@@ -54,13 +48,8 @@ from penstock.plan.windows import duration_words
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.plan.finish_plan import FinishPlan
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.merge_plan import MergePlan, Reduction
-    from penstock.plan.pane_plan import PanePlan
-    from penstock.plan.processing_plan import ProcessingPlan
-    from penstock.plan.windows_plan import WindowsPlan
-    from penstock.types import SqlType
 
 __all__ = [
     "BATCH_VIEW",
@@ -70,83 +59,7 @@ __all__ = [
     "OutputColumn",
     "ScanPlan",
     "plan_job",
-    "sink_state",
 ]
-
-JobKind = Literal["append", "merge", "panes", "windows", "update", "finish"]
-
-
-@frozen
-class OutputColumn:
-    """A column of the result. None as type: the one that Spark finds for it."""
-
-    name: str
-    type: SqlType | None
-
-
-@frozen
-class JobPlan:
-    """What a job runs.
-
-    `core` is Spark SQL over the views of `scans`. Its columns: for `append` those of the result; for `merge`, `panes`
-    and `windows` what `batch` needs (`batch` reads one batch of it under the name `__batch`, and `reductions` say the
-    same of a batch that is too small to trouble Spark with); for `update` those of the result, then hidden keys
-    (`__k0`, …), then `__keep` where rows can leave the view: a row for which it is not true does.
-
-    A running aggregate without keys has one row, from the first row of its input on.
-    """
-
-    kind: JobKind
-    scans: tuple[ScanPlan, ...]
-    core: str
-    steps: tuple[DistinctStep, ...]  # views that the core reads beside those of the scans
-    batch: str | None
-    reductions: tuple[Reduction, ...]
-    merge: MergePlan | None
-    key: tuple[str, ...]  # columns that tell rows apart (merge, update), hidden ones included; empty: one row
-    columns: tuple[OutputColumn, ...]
-    uses_event_time: bool  # the watermark closes something: windows, bounded joins, DISTINCT
-    spread_us: int  # a watermark so far past the largest event time, rounded up to milliseconds, closes all of it
-    late: str | None  # see late_plan.late_sql
-    kept: tuple[Kept, ...]  # what Spark keeps, from the result down
-    fingerprint: str
-    state: str  # what the fingerprint stands for, as JSON; see fingerprint.describe_difference
-    how: str  # for EXPLAIN: who keeps the state
-    functions: tuple[str, ...] = ()  # of the user, that the text calls
-    dimensions: tuple[DimensionPlan, ...] = ()
-    static: tuple[StaticView, ...] = ()  # views over those of dimensions, that the core reads too
-    panes: PanePlan | None = None
-    finish: FinishPlan | None = None  # of an append over a view: what is made of each of its rows, and nothing is kept
-    ttl_us: int | None = None  # how long the view store keeps a key that no row comes for (merge), or a row (finish)
-    views: tuple[str, ...] = ()  # materialized views that the view store reads for it
-    lookup: LookupTexts | None = None  # the same over calls in the place of joins, where that can be
-    windows: WindowsPlan | None = None
-    processing: ProcessingPlan | None = None
-
-    @property
-    def follows_time(self) -> bool:
-        """Whether something closes as time goes on: event time, or the job's own clock."""
-        return self.uses_event_time or self.processing is not None
-
-    @property
-    def closed_by_store(self) -> bool:
-        """Whether the view store closes windows: Spark keeps none, and runs no batch for the watermark alone."""
-        return self.panes is not None or self.windows is not None
-
-    @property
-    def rests(self) -> bool:
-        """Whether a batch without input only closes windows of the view store, and gives no rows."""
-        return self.closed_by_store and not self.kept and not self.steps
-
-    @property
-    def of_views(self) -> bool:
-        """Whether it reads materialized views and nothing else: then Spark has no part in it."""
-        return bool(self.views) and not self.scans
-
-    def with_lookups(self) -> JobPlan:
-        """The plan that calls for the rows of dimensions instead of joining them; its state is the same."""
-        assert self.lookup is not None
-        return replace(self, core=self.lookup.core, steps=self.lookup.steps, late=self.lookup.late)
 
 
 def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
@@ -168,7 +81,7 @@ def _plan_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     if plan.bounded:
         _keep_distinct(tree)
     _session_keys(tree)
-    best = best_rows(tree) if state != "spark" and plan.root.kind == "materialized view" else None
+    best = best_rows(tree) if state != "spark" and plan.root.kind in STORED else None
     why = ""
     if best is not None:
         try:
@@ -192,11 +105,6 @@ def _with_lookups(found: JobScans, make: Callable[[JobScans], JobPlan]) -> JobPl
     return replace(made, lookup=LookupTexts(texts.core, texts.steps, texts.late, lookups))
 
 
-def sink_state(plan: LogicalPlan) -> str | None:
-    """Where a query that goes to a sink keeps its state: beside the rows that the store keeps, where they change."""
-    return "spark" if plan.mode is Mode.APPEND and not plan.kept else None
-
-
 def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     if state == "spark":
         raise NotYetError(
@@ -214,6 +122,8 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     more: dict[str, object] = {"answers": [stage.text for stage in made.plan.stages]}
     if changed:
         more["replaced by"] = changed
+    if timed := {rows.relation: rows.shown_while for rows in made.plan.rows if rows.shown_while}:
+        more["shown while"] = timed
     views = parents_of(made.plan)
     if views:
         more["views"] = [rows.read for rows in made.plan.rows if rows.read is not None]
@@ -226,7 +136,11 @@ def _view_job(plan: LogicalPlan, made: Finished) -> JobPlan:
     views = parents_of(made.plan)
     added = only_adds(plan)
     answers = [[rows.read for rows in made.plan.rows], [stage.text for stage in made.plan.stages]]
-    described = {"scans": dict.fromkeys(views), "kept by": "the view store", "answers": answers}
+    described: dict[str, object] = {
+        "scans": dict.fromkeys(views), "kept by": "the view store", "answers": answers
+    }  # fmt: skip
+    if timed := {rows.relation: rows.shown_while for rows in made.plan.rows if rows.shown_while}:
+        described["shown while"] = timed
     state = StateDescription(json.dumps(described, ensure_ascii=False, sort_keys=True))
     return JobPlan(
         kind="append" if added else "finish",

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.errors import NotYetError, UnsupportedError
+from penstock.errors import NotYetError, ResolutionError, UnsupportedError
+from penstock.plan.joins import conjuncts_of
 from penstock.plan.nodes import Scan, all_nodes
 from penstock.plan.relation import Mode
 from penstock.plan.scope import same_name
 from penstock.plan.trees import column
 from penstock.sql.nodes import SystemTime
 from penstock.sql.spans import span_of
+from penstock.types import TIMESTAMP
 
 if TYPE_CHECKING:
     from penstock.plan.context import PlanContext, Relation
@@ -40,6 +42,20 @@ def is_asof(join: exp.Join) -> bool:
     return join.method == "ASOF" and join.kind in ("", "INNER", "OUTER")
 
 
+def check_asof(join: exp.Join, condition: exp.Expr | None) -> None:
+    """Raise INVALID_ARGUMENT where nothing, or more than one thing, says which of the rows is the last."""
+    parts = conjuncts_of(condition) if condition is not None else []
+    compared = [part for part in parts if isinstance(part, exp.GT | exp.GTE | exp.LT | exp.LTE)]
+    if len(compared) != 1:
+        on, found = join.args.get("on"), "more than one" if compared else "none"
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"an ASOF join goes by one comparison, such as a.ts >= b.ts, and here is {found}",
+            hint="write ASOF JOIN b ON a.key = b.key AND a.ts >= b.ts: each row of a meets the last such row of b",
+            span=(span_of(on) if on is not None else None) or span_of(join.this),
+        )
+
+
 def version_condition(
     context: PlanContext, join: exp.Join, relation: Relation, leaf: Leaf, scope: Scope, binder: ExpressionBinder
 ) -> exp.Expr | None:
@@ -55,6 +71,8 @@ def version_condition(
         what = "a stream has no version of its own to look up"
     else:
         asked = binder.bind(system_time.this)
+        if event_time is None and not relation.open and not _looked_up(relation):
+            raise _timeless(join, relation, leaf)
         if context.kept and event_time is not None and not event_time.of_window and not _looked_up(relation):
             return exp.GTE(this=asked, expression=column(event_time.column, leaf.alias))
         what = "joins as of an event time are not there yet"
@@ -64,6 +82,19 @@ def version_condition(
         hint="join a dimension table as of PROCTIME(): each batch sees its latest version",
         span=span_of(system_time) or span_of(join.this),
         mode="append",
+    )
+
+
+def _timeless(join: exp.Join, relation: Relation, leaf: Leaf) -> ResolutionError:
+    node = relation.node
+    name = node.relation if isinstance(node, Scan) else leaf.alias
+    times = [entry.name for entry in node.visible if entry.type == TIMESTAMP]
+    return ResolutionError(
+        "MISSING_EVENT_TIME",
+        f'"{name}" has no event time, from which on a version of its rows holds',
+        hint=f"declare one in it: WATERMARK FOR {times[0] if times else 'ts'} AS …"
+        f"{'' if times else ', of a column that is a TIMESTAMP'}",
+        span=span_of(join.this),
     )
 
 

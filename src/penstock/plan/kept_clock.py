@@ -17,6 +17,7 @@ from typing import Final
 from sqlglot import exp
 
 from penstock.plan.names import is_proctime
+from penstock.plan.newest_rows import with_newest
 from penstock.plan.trees import own_nodes
 from penstock.sql.nodes import WindowCall, WindowTable
 
@@ -134,10 +135,11 @@ def _give(item: exp.Expr, kinds: list[exp.Expr]) -> str | None:
         query = exp.Select(expressions=[exp.Star(), *shown], from_=exp.From(this=plain))
         item.replace(exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True))))
         return alias
-    inner = item.this if isinstance(item, exp.Subquery) and alias else None
-    if isinstance(inner, exp.Select) and not any(inner.args.get(name) for name in ("distinct", "limit", "offset")):
-        inner.set("expressions", [*inner.expressions, *shown])
-        return alias
+    if isinstance(item, exp.Subquery) and alias and isinstance(item.this, exp.Query):
+        made = with_newest(item.this, shown)
+        if made is not None:
+            item.set("this", made)
+            return alias
     return None
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.moving_clock import MOVING
 from penstock.plan.nodes import Scan, WindowAssign, all_nodes
 from penstock.plan.relation import Mode
 from penstock.sql.nodes import WindowCall, WindowPart, WindowTable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.plan.nodes import Node
     from penstock.plan.windows import WindowSpec
 
+CLOSED_BY_CLOCK: Final = "windows over processing time are shown when they have ended, and their rows are kept for ever"
 _MOST: Final = 64  # readings of a relation that one query should have
 _MILLISECOND_US: Final = 1_000
 _SHIFTS, _SHIFT = "__windows", "__qualified_shift"
@@ -40,11 +42,23 @@ def shows_changes(context: PlanContext) -> bool:
 def never_closes(node: Node) -> bool:
     """Whether the rows of a source below replace each other, or the window is one of the clock, which closes nothing
     among rows that are kept: what is made of them is never final."""
-    nodes = list(all_nodes(node))
-    if any(isinstance(each, WindowAssign) and each.window.processing for each in nodes):
+    if on_clock(node):
         return True
-    scans = [scan for scan in nodes if isinstance(scan, Scan)]
+    scans = [scan for scan in all_nodes(node) if isinstance(scan, Scan)]
     return any(scan.changes is not Mode.APPEND and scan.kind == "stream" for scan in scans)
+
+
+def on_clock(node: Node) -> bool:
+    """Whether there is a window over processing time below."""
+    return any(isinstance(each, WindowAssign) and each.window.processing for each in all_nodes(node))
+
+
+def of_closed_windows(rows: exp.Query) -> exp.Select:
+    """The rows of windows that have ended by the clock of the view, which moves with each batch."""
+    made = _select([exp.Star()], exp.Subquery(this=rows, alias=exp.TableAlias(this=exp.to_identifier("__windowed"))))
+    ended = exp.LTE(this=exp.column(_BOUNDS["end"]), expression=exp.Anonymous(this=MOVING, expressions=[]))
+    made.set("where", exp.Where(this=ended))
+    return made
 
 
 def windowed_rows(item: WindowTable, spec: WindowSpec, time: exp.Expr) -> exp.Query:
@@ -104,7 +118,10 @@ def grouped_by_table(select: exp.Select, *, sessions_only: bool) -> exp.Select |
     if isinstance(source, exp.Subquery):
         table.this.set("alias", None)
     made.set("from_", exp.From(this=table))
-    bounds: list[exp.Expr] = [exp.column(name) for name in _BOUNDS.values()]
+    # the time of a window follows from its end, and is a key only where it is asked for: a sink has keys to show
+    timed = any(str(part.args["part"]) == "rowtime" for part in made.find_all(WindowPart))
+    timed = timed or any(named.name.casefold() == "window_time" for named in made.find_all(exp.Column))
+    bounds: list[exp.Expr] = [exp.column(name) for name in _BOUNDS.values() if timed or name != "window_time"]
     made.set("group", exp.Group(expressions=[*bounds, *(key.copy() for key in others)]))
     for part in list(made.find_all(WindowPart)):
         name = _BOUNDS.get(str(part.args["part"]))

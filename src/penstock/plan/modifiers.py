@@ -38,7 +38,7 @@ def plan_modifiers(
             raise _top_n("OFFSET on a stream is not there yet", offset)
         relation.tree.set("offset", exp.Offset(expression=_count(offset.expression, "OFFSET")))
     if isinstance(limit, exp.Limit):
-        _limit(limit, relation)
+        _limit(limit, relation, offset)
         if context.kept and order is None:
             context.notice("LIMIT without ORDER BY keeps the first rows in the order of their columns")
     return relation
@@ -123,7 +123,7 @@ def _term(
     return exp.Ordered(this=binder.bind(inner), **flags)
 
 
-def _limit(limit: exp.Limit, relation: Relation) -> None:
+def _limit(limit: exp.Limit, relation: Relation, offset: exp.Expr | None) -> None:
     node = relation.node
     count = _count(limit.expression, "LIMIT")
     if not node.bounded and node.mode is not Mode.APPEND:
@@ -136,6 +136,7 @@ def _limit(limit: exp.Limit, relation: Relation) -> None:
         bounded=node.bounded,
         state=None if node.bounded else State("the number of rows so far", "a single number"),
         limit=str(count.this),
+        offset=str(offset.expression.this) if isinstance(offset, exp.Offset) else None,
     )
 
 

@@ -187,7 +187,7 @@ class Aggregate(Node):
         return found
 
 
-JoinStrategy = Literal["broadcast", "stream", "batch"]
+JoinStrategy = Literal["broadcast", "stream", "batch", "view store"]
 
 
 @frozen(kw_only=True)
@@ -220,7 +220,7 @@ class Join(Node):
 
     @property
     def shuffles(self) -> bool:
-        return self.strategy != "broadcast"
+        return self.strategy not in ("broadcast", "view store")
 
     def details(self) -> dict[str, str]:
         found = {"kind": self.kind, "strategy": self.strategy}
@@ -285,7 +285,8 @@ class TopN(Node):
 
     def details(self) -> dict[str, str]:
         found = {"window": str(self.window), "functions": ", ".join(self.functions)}
-        found["order by"] = ", ".join(self.order_by)
+        if self.order_by:
+            found["order by"] = ", ".join(self.order_by)
         if self.limit is not None:
             found["limit"] = str(self.limit)
         if self.partition_by:
@@ -349,9 +350,10 @@ class Limit(Node):
     """At most n rows, over the life of the query."""
 
     limit: str
+    offset: str | None = None
 
     def details(self) -> dict[str, str]:
-        return {"rows": self.limit}
+        return {"rows": self.limit} | ({"offset": self.offset} if self.offset is not None else {})
 
 
 @frozen(kw_only=True)

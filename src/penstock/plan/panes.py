@@ -4,7 +4,7 @@ Spark puts a row into each of its size / slide windows and keeps a group of ever
 partial results by key and pane and keeps nothing; the store merges a window when it closes. Both give the same rows: a
 row that comes behind the watermark counts in those of its windows that are open, and in no other.
 
-What has to hold: one window, HOP with EMIT FINAL, over one stream, stored as a view; aggregates that merge; nothing
+What has to hold: one window, HOP with EMIT FINAL, over one stream, for a view or a sink; aggregates that merge; nothing
 above them but projections and conditions that the store can compute; nothing below them that reads the window itself.
 
 Windows whose rows are compared with each other when they close are kept in the same way, also those that do not
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 # Panes are used where a row is in so many windows or more. benchmarks/hop.py measured views of panes against views in
 # Spark's state: with 2 windows 1.04 times as fast, which is no difference, with 5 twice, with 60 more than three times.
 FEWEST_WINDOWS: Final = 3
+# Results for which the view store can keep windows: a view, and a sink, which is handed what closes.
+STORED: Final = frozenset({"materialized view", "sink", "topic"})
 _ABOVE: Final = frozenset({"expressions", "from_", "where"})
 _GROUPED: Final = frozenset({"expressions", "from_", "where", "joins", "group", "having"})
 
@@ -122,7 +124,7 @@ def _compared(folded: Running, best: BestRows) -> tuple[Running, Compared]:
 
 def _hop(plan: LogicalPlan) -> WindowSpec | None:
     windows = [node for node in plan.nodes() if isinstance(node, Aggregate) and node.window is not None]
-    if plan.root.kind != "materialized view" or len(windows) != 1 or windows[0].window is None:
+    if plan.root.kind not in STORED or len(windows) != 1 or windows[0].window is None:
         return None
     return windows[0].window if windows[0].window.kind == "HOP" and not windows[0].grouping_sets else None
 

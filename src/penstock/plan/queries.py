@@ -8,37 +8,30 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from sqlglot import exp
 
-from penstock.catalog.change_keys import with_change_key
 from penstock.catalog.model import SourceDefinition, ViewDefinition
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.frozen import frozen
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.emission import check_emission, note_emission
 from penstock.plan.finishing import NotFinishableError, finished, with_finish
-from penstock.plan.infer import assignable
 from penstock.plan.inlining import checked_inlined
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.nodes import Limit, Output, Scan, TopN, all_nodes
 from penstock.plan.processing import over_processing_time, processing_of
 from penstock.plan.query import bind_query, plan_query
 from penstock.plan.refused import refuse
-from penstock.plan.relation import Field, Mode
+from penstock.plan.relation import Field
 from penstock.plan.rules.with_ties import with_ties
 from penstock.plan.scans import renamed
-from penstock.plan.scope import nearest, same_name
 from penstock.plan.store_terms import DiffersError
 from penstock.plan.timed_exists import timed_exists
 from penstock.plan.trees import column, select, subquery
 from penstock.plan.view_rows import cannot_read
 from penstock.sql.spans import span_of
-from penstock.sql.statements import Name, Query
-from penstock.types import INTEGRAL, STRING
+from penstock.sql.statements import Emit, Name, Query
 
 if TYPE_CHECKING:
-    from penstock.catalog.model import SinkDefinition
-    from penstock.errors import Span
     from penstock.plan.session import Session
-    from penstock.types import SqlType
 
 # The conditions of queries whose answer changes as rows come.
 _UPDATING: Final = ("UPDATING_", "CLAUSE_NOT_YET", "VERSIONED_JOIN")
@@ -77,7 +70,7 @@ def _chosen(asked: _Asked) -> LogicalPlan:
         if not error.condition.startswith(_UPDATING):
             raise
         reasons: list[str] = []
-        other = asked.kept_plan(reasons)
+        other = _answered(asked, reasons)
         if other is None:
             error.hint = "; or ".join([*reasons, *filter(None, [error.hint])])
             raise
@@ -92,12 +85,42 @@ def _chosen(asked: _Asked) -> LogicalPlan:
         if timed is not None:
             processing_of(plan, timed)
     except NotYetError:
-        views = any(scan.kind == "materialized view" for scan in plan.scans())
-        for way in (asked.kept_plan, asked.inlined_plan) if views else (asked.kept_plan,):
-            with suppress(NotYetError):
-                if (found := way()) is not None:
-                    return found
+        return _otherwise(asked, plan) or plan
     return plan
+
+
+def _otherwise(asked: _Asked, plan: LogicalPlan) -> LogicalPlan | None:
+    """Another plan for a query that Spark does not run as it is planned."""
+    with suppress(NotYetError):
+        if (found := asked.kept_plan()) is not None:
+            return found
+    if any(scan.kind == "materialized view" for scan in plan.scans()):
+        with suppress(NotYetError):
+            found = asked.inlined_plan()
+            if found is not None or asked.query.emit is None:
+                return found  # its windows close, if only the streams below could be read again
+    return asked.open_plan()
+
+
+def _answered(asked: _Asked, reasons: list[str]) -> LogicalPlan | None:
+    """A query whose answer changes, for the view store; with windows that close below it, where there are any."""
+    try:
+        found = asked.kept_plan(reasons)
+    except NotYetError:
+        found = asked.open_plan()
+        if found is None:
+            raise
+        return found
+    return found or asked.open_plan()
+
+
+@frozen
+class _Way:
+    """How a query is planned; see PlanContext."""
+
+    kept: bool
+    inlined: bool
+    open_windows: bool
 
 
 @frozen
@@ -112,9 +135,9 @@ class _Asked:
     names: tuple[Name, ...]
     by_position: bool
 
-    def plan(self, *, kept: bool, inlined: bool = False) -> LogicalPlan:
+    def plan(self, *, kept: bool, inlined: bool = False, open_windows: bool = False) -> LogicalPlan:
         """The plan; `kept`: over the whole of what has come so far, `inlined`: with the queries of views in their
-        places."""
+        places, `open_windows`: with windows that show each change, as they never close."""
         session, query, kind = self.session, self.query, self.kind
         if isinstance(query.tree.args.get("limit"), exp.Fetch):
             tree = with_ties(query.tree.copy())
@@ -127,7 +150,8 @@ class _Asked:
         unordered = kind not in ("result", "view") and _order_tells_nothing(query.tree)
         if unordered:
             query = replace(query, tree=_unordered(query.tree))
-        relation, context = _plan(session, query, continuous=continuous, stored=stored, kept=kept, inlined=inlined)
+        way = _Way(kept, inlined, open_windows)
+        relation, context = _plan(session, query, way, continuous=continuous, stored=stored)
         if self.names:
             relation = _renamed(relation, self.names)
         relation = _visible(relation)
@@ -188,6 +212,19 @@ class _Asked:
             what = "view" if self.kind == "materialized view" else "sink"
             raise cannot_read(what, views, str(error), span_of(self.query.tree)) from error
 
+    def open_plan(self) -> LogicalPlan | None:
+        """The plan for the view store to answer, where the windows are over rows that may come for ever: they show each
+        change. None where it cannot, or they are asked for when they have closed."""
+        if self.session.lenient or self.query.emit is Emit.FINAL:
+            return None
+        try:
+            plan = self.plan(kept=True, open_windows=True)
+            if self.kind == "result" and any(scan.kind == "materialized view" for scan in plan.scans()):
+                return None
+            return with_finish(plan, finished(plan))
+        except (NotYetError, UnsupportedError, ResolutionError, NotFinishableError):
+            return None
+
     def inlined_plan(self) -> LogicalPlan | None:
         """The plan with the queries of materialized views in their places; None where that is not the same."""
         if self.kind == "result":
@@ -234,9 +271,7 @@ def _reads(root: Output, context: PlanContext) -> tuple[tuple[str, tuple[str, ..
     return tuple(found.items())
 
 
-def _plan(
-    session: Session, query: Query, *, continuous: bool, stored: bool, kept: bool, inlined: bool
-) -> tuple[Relation, PlanContext]:
+def _plan(session: Session, query: Query, way: _Way, *, continuous: bool, stored: bool) -> tuple[Relation, PlanContext]:
     settings = session.plan_settings()
 
     def make() -> PlanContext:
@@ -246,11 +281,12 @@ def _plan(
             bind_query,
             lenient=session.lenient,
             continuous=continuous,
-            kept=kept,
-            inlined=inlined,
             emit=query.emit,
             emit_span=query.emit_span if query.emit is not None else None,
             unique_names=stored,
+            kept=way.kept,
+            inlined=way.inlined,
+            open_windows=way.open_windows,
         )
 
     relation, context = plan_query(make, query.tree)
@@ -295,128 +331,3 @@ def _without_hidden(relation: Relation, visible: tuple[Field, ...]) -> exp.Query
             return tree
     inner = "__result"
     return select([column(field.name, inner) for field in visible], subquery(tree, inner))
-
-
-def check_sink(plan: LogicalPlan, sink: SinkDefinition, columns: tuple[Name, ...], query: Query) -> None:
-    """Whether a query fits the sink it goes to: its columns, their types, and whether the sink can take changes."""
-    span = span_of(query.tree)
-    if plan.mode is not Mode.APPEND and sink.options.changes == "append":
-        raise cannot_update(sink, plan.mode.value, span)
-    if any(field.name == "*" for field in plan.columns):
-        return
-    if not sink.columns:
-        _check_key(plan, sink, [field.name for field in plan.columns], span)
-        return
-    targets = _targets(sink, columns)
-    _check_left_out(sink, targets, columns)
-    if len(plan.columns) != len(targets):
-        raise ResolutionError(
-            "COLUMN_COUNT_MISMATCH",
-            f'"{sink.name}" takes {len(targets)} columns and the query has {len(plan.columns)}',
-            hint="the columns are: " + ", ".join(f"{name} {sql_type}" for name, sql_type in targets),
-            span=span,
-        )
-    _check_key(plan, sink, [name for name, _ in targets], span)
-    literals = isinstance(query.tree, exp.Values)  # a string that is written out is read as the column's type
-    spans = _item_spans(query, len(targets))
-    for place, field, (name, sql_type) in zip(spans, plan.columns, targets, strict=True):
-        if not assignable(field.type, sql_type) and not (literals and field.type == STRING):
-            raise ResolutionError(
-                "TYPE_MISMATCH",
-                f'column "{name}" of "{sink.name}" is {sql_type}, and the query gives {field.type}',
-                hint=_mending("…" if literals else field.name, field.type, sql_type),
-                span=place or span,
-            )
-
-
-def _mending(written: str, given: SqlType | None, wanted: SqlType | None) -> str:
-    """How a value becomes one of a column's type. A number is no time by a cast: Spark would count seconds."""
-    if wanted is not None and wanted.name == "TIMESTAMP" and given is not None and given.name in INTEGRAL:
-        return f"write TIMESTAMP_MILLIS({written}) where it is milliseconds since 1970"
-    return f"write CAST({written} AS {wanted})"
-
-
-def cannot_update(sink: SinkDefinition, mode: str, span: Span | None) -> UnsupportedError:
-    """The error for changes that go to a sink of appended rows."""
-    return UnsupportedError(
-        "SINK_CANNOT_UPDATE",
-        f'sink "{sink.name}" takes appended rows, and the query changes rows it has sent ({mode})',
-        hint="group by a window that closes (EMIT FINAL), or send to a sink that takes updates, such as upsert-kafka",
-        span=span,
-    )
-
-
-def _check_left_out(sink: SinkDefinition, targets: list[tuple[str, SqlType | None]], columns: tuple[Name, ...]) -> None:
-    given = {name for name, _ in targets}
-    for entry in sink.columns:
-        if not entry.nullable and entry.name not in given:
-            raise ResolutionError(
-                "COLUMN_COUNT_MISMATCH",
-                f'column "{entry.name}" of "{sink.name}" is NOT NULL and is given no value',
-                hint="add it to the column list",
-                span=columns[0].span,
-            )
-
-
-def _check_key(plan: LogicalPlan, sink: SinkDefinition, names: list[str], span: Span | None) -> None:
-    """The key of an upsert sink must tell the rows of the query apart, or one would overwrite another."""
-    places: list[int] = []
-    for key in sink.primary_key:
-        found = [place for place, name in enumerate(names) if name.casefold() == key.casefold()]
-        if not found:
-            raise ResolutionError(
-                "UNKNOWN_COLUMN",
-                f'the primary key of "{sink.name}" names "{key}", which the query does not give',
-                hint=f"the columns are: {', '.join(names)}",
-                span=span,
-            )
-        places.append(found[0])
-    if plan.mode is Mode.APPEND or sink.options.changes != "upsert":
-        return
-    if not sink.primary_key and plan.root.key and sink.query is not None:
-        return  # the key of the query becomes that of the sink
-    shown = {plan.columns[place].name for place in places if place < len(plan.columns)}
-    apart = plan.root.key
-    if apart is None or not set(apart) <= shown:
-        own = f"by ({', '.join(apart)})" if apart is not None else "by a key that it does not give"
-        raise ResolutionError(
-            "KEY_MISMATCH",
-            f'rows of the query are told apart {own}, and "{sink.name}" by ({", ".join(sink.primary_key)})',
-            hint="give all columns of the GROUP BY, and make them the primary key of the sink",
-            span=span,
-        )
-
-
-def with_query_key(sink: SinkDefinition, plan: LogicalPlan) -> SinkDefinition:
-    """A sink of upserts without a key of its own takes that of its query, by the places of its columns."""
-    if sink.options.changes != "upsert" or sink.primary_key or not plan.root.key:
-        return sink
-    names = [field.name for field in plan.columns]
-    if len(names) != len(sink.columns) or not set(plan.root.key) <= set(names):
-        return sink
-    key = tuple(sink.columns[names.index(name)].name for name in plan.root.key)
-    return replace(sink, primary_key=key, options=with_change_key(sink.options, key, sink.columns))
-
-
-def _item_spans(query: Query, count: int) -> list[Span | None]:
-    """Where each column of the SELECT list stands, if they can be told apart."""
-    items = query.tree.expressions if isinstance(query.tree, exp.Select) else []
-    return [span_of(item) for item in items] if len(items) == count else [None] * count
-
-
-def _targets(sink: SinkDefinition, columns: tuple[Name, ...]) -> list[tuple[str, SqlType | None]]:
-    if not columns:
-        return [(entry.name, entry.type) for entry in sink.columns]
-    found: list[tuple[str, SqlType | None]] = []
-    for name in columns:
-        match = [entry for entry in sink.columns if same_name(entry.name, name.text, quoted=name.quoted)]
-        if not match:
-            near = nearest(name.text, [entry.name for entry in sink.columns])
-            raise ResolutionError(
-                "UNKNOWN_COLUMN",
-                f'"{sink.name}" has no column "{name}"',
-                hint=f'did you mean "{near}"?' if near else None,
-                span=name.span,
-            )
-        found.append((match[0].name, match[0].type))
-    return found

@@ -22,6 +22,7 @@ from penstock.plan.select import plan_select
 from penstock.plan.store_terms import of_both
 from penstock.plan.trees import aliased, call, column, select, subquery, type_of
 from penstock.sql.spans import span_of
+from penstock.types import STRING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,6 +87,8 @@ def plan_query(make: Callable[[], PlanContext], tree: exp.Query) -> tuple[Relati
             closed_sessions = True
         except EventTimeWantedError as wanted:
             other = assumed.get(wanted.relation)
+            if other == wanted.column:
+                raise _timeless_view(wanted, tree) from None
             if other is not None:
                 raise ResolutionError(
                     "MISSING_EVENT_TIME",
@@ -95,6 +98,17 @@ def plan_query(make: Callable[[], PlanContext], tree: exp.Query) -> tuple[Relati
                     span=span_of(tree),
                 ) from None
             assumed[wanted.relation] = wanted.column
+
+
+def _timeless_view(wanted: EventTimeWantedError, tree: exp.Query) -> NotYetError:
+    """The error for a window that would have to close over what takes no event time: a materialized view."""
+    return NotYetError(
+        "UPDATING_INPUT",
+        f'windows that close over "{wanted.relation}", which has no event time, are not there yet',
+        hint="write EMIT CHANGES: windows over the rows of a view show each change",
+        span=span_of(tree),
+        mode=Mode.RETRACT.value,
+    )
 
 
 def _values(context: PlanContext, tree: exp.Values) -> Relation:
@@ -131,6 +145,8 @@ def _set_operation(context: PlanContext, tree: exp.SetOperation, outer: Scope | 
     operator = _operator(tree)
     _check_columns(tree, left, right, operator)
     bounded = left.node.bounded and right.node.bounded
+    if operator != "UNION ALL" and (context.kept or not bounded):
+        _check_compared(tree, left, right, operator)
     if not bounded:
         _check_streams(tree, left.node, right.node, operator)
     carried = None if bounded else _carried(left, right)
@@ -178,6 +194,20 @@ def _check_columns(tree: exp.SetOperation, left: Relation, right: Relation, oper
                 "TYPE_MISMATCH",
                 f'column "{a.name}" of {operator} is {a.type} on one side and {b.type} on the other',
                 hint="CAST one of them",
+                span=span_of(tree.expression),
+            )
+
+
+def _check_compared(tree: exp.SetOperation, left: Relation, right: Relation, operator: str) -> None:
+    """Rows that come later are compared with those that are there: a text is not the number that it may be read as."""
+    if left.open or right.open:
+        return
+    for a, b in zip(left.node.visible, right.node.visible, strict=True):
+        if a.type != b.type and STRING in (a.type, b.type) and None not in (a.type, b.type):
+            raise ResolutionError(
+                "TYPE_MISMATCH",
+                f'column "{a.name}" of {operator} is {a.type} on one side and {b.type} on the other',
+                hint="CAST one of them: rows are compared as they come, and a text is no number",
                 span=span_of(tree.expression),
             )
 

@@ -180,10 +180,15 @@ def _relation(
         window=binding.spec,
         functions=tuple(dict.fromkeys(name.upper() for name in ranks.values())),
         partition_by=tuple(format_tree(key) for key in written.args.get("partition_by") or []),
-        order_by=tuple(format_tree(entry) for entry in written.args["order"].expressions),
+        order_by=tuple(format_tree(entry) for entry in _terms(written)),
         limit=limit,
     )
     return Relation(top, tree, binding.spec)
+
+
+def _terms(written: exp.Window) -> list[exp.Expr]:
+    order = written.args.get("order")
+    return list(order.expressions) if isinstance(order, exp.Order) else []
 
 
 def refuse_over(written: exp.Window, *, processing: bool) -> NotYetError:

@@ -9,6 +9,7 @@ from sqlglot import exp
 from penstock.errors import NotYetError
 from penstock.plan.closing import distinct_key, waits
 from penstock.plan.job_dimensions import check_static, static_nodes, static_relations
+from penstock.plan.job_scans import job_scans
 from penstock.plan.join_times import time_output
 from penstock.plan.nodes import (
     Aggregate,
@@ -28,6 +29,7 @@ from penstock.plan.nodes import (
     Unnest,
     Values,
     WindowAssign,
+    all_nodes,
 )
 from penstock.plan.relation import EVENT_TIME_COLUMN, Mode
 from penstock.plan.spark_blocks import (
@@ -81,9 +83,29 @@ def refuse(plan: LogicalPlan) -> None:
             hint = "add the event time to the PARTITION BY or DISTINCT ON, so that old keys can be forgotten too"
             what = "the first rows of keys without the event time, beside something that waits for the watermark,"
             raise _not_yet(f"{what} in a job are not there yet", hint, None)
+    _check_times(plan)
     _check_running(plan.root, covered=False)
     if any(isinstance(node, Aggregate) and _runs(node) and id(node) not in static for node in plan.nodes()):
         refuse_subqueries(plan.spark)
+
+
+def _check_times(plan: LogicalPlan) -> None:
+    """What waits for the watermark stands over rows that have a time by which they end."""
+    joins = [node for node in plan.nodes() if isinstance(node, Join) and node.strategy == "stream"]
+    if not joins:
+        return
+    for node in plan.nodes():
+        closes = isinstance(node, TopN) or (isinstance(node, Aggregate) and node.window and node.emit is Emit.FINAL)
+        if closes and any(_endless(below) for below in all_nodes(node)):
+            hint = "bound the event times of the join: a.ts BETWEEN b.ts - INTERVAL '1' HOUR AND b.ts"
+            raise _not_yet("a window that closes, over a join without a time bound, is not there yet", hint, None)
+    job_scans(plan, plan.spark.copy())
+
+
+def _endless(node: Node) -> bool:
+    """Whether a join of streams waits for ever for partners."""
+    streams = isinstance(node, Join) and node.strategy == "stream"
+    return streams and node.state is not None and node.state.bound is None
 
 
 def _shows_changes(plan: LogicalPlan) -> bool:

@@ -98,7 +98,11 @@ def _source(context: PlanContext, definition: SourceDefinition, alias: str) -> R
     name = definition.name.text
     declared = definition.event_time
     event_time = (
-        EventTime(declared.column, declared.delay_us, declared=declared.declared)
+        EventTime(
+            declared.column,
+            declared.delay_us if context.grace_us is None else context.grace_us,
+            declared=declared.declared,
+        )
         if declared is not None
         else default_event_time(context, name)
     )

@@ -266,7 +266,7 @@ def _with_path(found: Resolved, rest: list[exp.Identifier]) -> Resolved:
         if sql_type is not None and sql_type.name == "MAP":
             tree, sql_type = dot(tree, part.name), sql_type.elements[1]
             continue
-        inner = _struct_field(sql_type, part)
+        inner = struct_field(sql_type, part)
         if sql_type is not None and inner is None:
             raise _no_field(found.field.name, sql_type, part)
         tree = dot(tree, inner.name if inner else part.name)
@@ -277,7 +277,8 @@ def _with_path(found: Resolved, rest: list[exp.Identifier]) -> Resolved:
     return found
 
 
-def _struct_field(sql_type: SqlType | None, part: exp.Identifier) -> StructField | None:
+def struct_field(sql_type: SqlType | None, part: exp.Identifier) -> StructField | None:
+    """The field of a struct that a name means."""
     if sql_type is None or sql_type.name != "STRUCT":
         return None
     for inner in sql_type.fields:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from penstock.catalog.model import SourceDefinition, ViewDefinition
-from penstock.errors import NotYetError, UnsupportedError
+from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.block import Block
+from penstock.plan.by_offset import with_places
 from penstock.plan.check_types import check_condition
 from penstock.plan.context import PlanContext, RankLimit, Relation, UnmergedSessionError
 from penstock.plan.expressions import ExpressionBinder
@@ -22,10 +24,12 @@ from penstock.plan.grouping import (
     unmerged_session,
     updating_input,
 )
+from penstock.plan.joined_windows import over_joined_rows
 from penstock.plan.joins import conjuncts_of
-from penstock.plan.kept_clock import clock_calls, is_clock_call, stands_on_clock, with_row_clocks
+from penstock.plan.kept_clock import clock_calls, stands_on_clock, with_row_clocks
 from penstock.plan.kept_windows import grouped_by_table, shows_changes
 from penstock.plan.modifiers import plan_modifiers
+from penstock.plan.moving_clock import moving_call, with_moving_clock
 from penstock.plan.names import is_proctime
 from penstock.plan.nodes import Filter, Node, Rank
 from penstock.plan.projection import project
@@ -35,6 +39,7 @@ from penstock.plan.relation import (
 )
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
 from penstock.plan.rules.group_by_references import alias_of
+from penstock.plan.rules.pivots import with_columns_of_stars
 from penstock.plan.scope import Scope
 from penstock.plan.select_list import plan_select_list
 from penstock.plan.store_unnest import makes_rows_of
@@ -62,14 +67,47 @@ _CLOCKS = frozenset({"now", "current_timestamp", "localtimestamp", "proctime", "
 def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, limit: RankLimit | None) -> Relation:
     """A SELECT as operators and as Spark's tree."""
     _refuse_clauses(written)
+    written = with_places(context.catalog, written)
+    written = with_columns_of_stars(written, lambda query: _scope_of(context, query, outer))
+    windows = _grouping_windows(written)
+    grace = next((call.args["grace"] for call in windows if call.args.get("grace") is not None), None)
+    if any(call.args.get("retention") is not None for call in windows):
+        context.warn("RETENTION changes nothing here: a view keeps its windows until it is dropped")
+    if context.continuous:
+        written = with_moving_clock(written, context.settings.dialect)
     if context.kept:
         written = _with_row_clocks(context, written)
-    if context.kept and context.emit is not Emit.FINAL:
-        changing = _changing_source(context, written) or _on_clock(context, written)
+    if context.kept and (context.emit is not Emit.FINAL or _on_clock(context, written)):
+        changing = context.open_windows or _changing_source(context, written) or _on_clock(context, written)
+        if changing:
+            written = over_joined_rows(written, lambda query: _scope_of(context, query, outer))
         if changing or shows_changes(context):
             written = grouped_by_table(written, sessions_only=not changing) or written
     scope = Scope(outer=outer)
-    binder = ExpressionBinder(
+    binder = _binder(context, scope)
+    inner_limit = ranked_subquery(written)
+    if inner_limit is not None:
+        context = replace_bind(context, written, inner_limit)
+    around, context.grace_us = context.grace_us, context.grace_us if grace is None else grace
+    try:
+        bound = plan_from(context, written, scope, binder)
+    finally:
+        context.grace_us = around
+    block = Block(context, written, scope, binder, bound)
+    _where(block)
+    _group(block)
+    plan_select_list(block)
+    _having(block)
+    _refuse_moving_clock(block)
+    if binder.over and not block.node.bounded:
+        return _ranked(block, limit)
+    node = _operators(block)
+    _keep_distinct(block)
+    return plan_modifiers(context, written, project(block, node), scope, binder)
+
+
+def _binder(context: PlanContext, scope: Scope) -> ExpressionBinder:
+    return ExpressionBinder(
         scope,
         context.user_function,
         lambda tree, inner: _expression_subquery(context, tree, inner),
@@ -78,20 +116,14 @@ def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, 
         read=context.read,
         warn=context.notice,
     )
-    inner_limit = ranked_subquery(written)
-    if inner_limit is not None:
-        context = replace_bind(context, written, inner_limit)
-    bound = plan_from(context, written, scope, binder)
-    block = Block(context, written, scope, binder, bound)
-    _where(block)
-    _group(block)
-    plan_select_list(block)
-    _having(block)
-    if binder.over and not block.node.bounded:
-        return _ranked(block, limit)
-    node = _operators(block)
-    _keep_distinct(block)
-    return plan_modifiers(context, written, project(block, node), scope, binder)
+
+
+def _scope_of(context: PlanContext, written: exp.Select, outer: Scope | None) -> Scope:
+    """The relations of a FROM clause, which is planned to know them and for nothing else."""
+    trial = replace(context, reads={}, depends_on={}, functions={}, notices={}, warnings={}, cores={}, subqueries=[])
+    scope = Scope(outer=outer)
+    plan_from(trial, written.copy(), scope, _binder(trial, scope))
+    return scope
 
 
 def _with_row_clocks(context: PlanContext, written: exp.Select) -> exp.Select:
@@ -99,9 +131,6 @@ def _with_row_clocks(context: PlanContext, written: exp.Select) -> exp.Select:
     found = clock_calls(written)
     if not found:
         return written
-    where = written.args.get("where")
-    if context.settings.dialect == "risingwave" and where is not None and any(map(is_clock_call, own_nodes(where))):
-        raise _temporal_filter(found[0])
     context.warn(
         f"{format_tree(found[0])} is the time of the batch that brought a row, of several rows that of the newest one; "
         "rows are not computed again as time goes on"
@@ -112,8 +141,7 @@ def _with_row_clocks(context: PlanContext, written: exp.Select) -> exp.Select:
 
 def _on_clock(context: PlanContext, written: exp.Select) -> bool:
     """Whether a query groups by a window over the times at which rows came."""
-    group, from_ = written.args.get("group"), written.args.get("from_")
-    calls = [key for key in group.expressions if isinstance(key, WindowCall)] if isinstance(group, exp.Group) else []
+    calls, from_ = _grouping_windows(written), written.args.get("from_")
 
     def computed(table: exp.Table, name: str) -> bool:
         found = context.catalog.find(Name(table.name, quoted=True)) if isinstance(table.this, exp.Identifier) else None
@@ -121,6 +149,11 @@ def _on_clock(context: PlanContext, written: exp.Select) -> bool:
         return any(entry.name == name and is_proctime(entry.computed) for entry in columns)
 
     return isinstance(from_, exp.From) and any(stands_on_clock(call, from_.this, computed) for call in calls)
+
+
+def _grouping_windows(written: exp.Select) -> list[WindowCall]:
+    group = written.args.get("group")
+    return [key for key in group.expressions if isinstance(key, WindowCall)] if isinstance(group, exp.Group) else []
 
 
 def replace_bind(context: PlanContext, written: exp.Select, limit: RankLimit) -> PlanContext:
@@ -207,7 +240,11 @@ def _where(block: Block) -> None:
     conjuncts: list[exp.Expr] = []
     if isinstance(clause, exp.Where):
         block.binder.aggregates_allowed = False
-        block.where = block.binder.bind(clause.this)
+        try:
+            block.where = block.binder.bind(clause.this)
+        except ResolutionError as error:
+            error.hint = _output_in_where(block.written, clause, error) or error.hint
+            raise
         check_condition(block.where, "WHERE")
         block.binder.aggregates_allowed = True
         conjuncts = conjuncts_of(block.where)
@@ -219,6 +256,17 @@ def _where(block: Block) -> None:
         _note_clock(block)
         _check_sessions(block)
         block.bound.node = _filtered(block.node, format_tree(clause.this))
+
+
+def _output_in_where(written: exp.Select, clause: exp.Where, error: ResolutionError) -> str | None:
+    """What to write where WHERE names a column of the SELECT list, which comes after it."""
+    for found in clause.find_all(exp.Column) if error.condition == "UNKNOWN_COLUMN" else ():
+        shown = alias_of(written, found) if span_of(found) == error.span else None
+        if shown is not None and shown.find(exp.Window) is not None:
+            return f"WHERE comes before the SELECT list: write QUALIFY {format_tree(clause.this)}, or filter around it"
+        if shown is not None:
+            return f"WHERE comes before the SELECT list: write {format_tree(shown)} again, or filter around it"
+    return None
 
 
 def _check_sessions(block: Block) -> None:
@@ -238,25 +286,27 @@ def _check_sessions(block: Block) -> None:
 
 
 def _note_clock(block: Block) -> None:
-    """A filter on the clock is taken once for each row; RisingWave's temporal filters also remove rows later."""
+    """A filter on the clock is taken once for each row."""
     called = nondeterministic_call(block.where) if block.where is not None else None
     if called is not None and not block.node.bounded and nondeterministic_name(called).lower() in _CLOCKS:
-        if block.context.settings.dialect == "risingwave":
-            raise _temporal_filter(called)
         block.context.warn(
             f"{nondeterministic_name(called)} in WHERE is the time of the batch that reads a row; "
             "rows are not taken out again as time goes on"
         )
 
 
-def _temporal_filter(called: exp.Expr) -> NotYetError:
-    return NotYetError(
-        "CLAUSE_NOT_YET",
-        "temporal filters, which take rows out again as time goes on, are not there yet",
-        hint="bound the state with state_ttl, or filter when you read the view",
-        span=span_of(called),
-        mode=Mode.RETRACT.value,
-    )
+def _refuse_moving_clock(block: Block) -> None:
+    """Spark takes no row out again because time goes on: the view store does, which keeps the rows."""
+    for tree in (block.where, block.having, *block.bound.joins):
+        found = moving_call(tree)
+        if found is not None and not block.node.bounded:
+            raise NotYetError(
+                "CLAUSE_NOT_YET",
+                "temporal filters, which take rows out again as time goes on, are not there yet for this query",
+                hint="keep the rows in a materialized view, and filter when you read it",
+                span=span_of(found),
+                mode=Mode.RETRACT.value,
+            )
 
 
 def _filtered(node: Node, condition: str) -> Node:

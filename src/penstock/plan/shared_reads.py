@@ -15,7 +15,7 @@ from penstock.catalog.define import as_sink
 from penstock.errors import PenstockError
 from penstock.frozen import frozen
 from penstock.options import resolve_insert_options
-from penstock.plan.job_plan import JobPlan, plan_job, sink_state
+from penstock.plan.job_plan import JobPlan, plan_job
 from penstock.plan.trees import nondeterministic_call
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _relation(insert: Insert, plan: LogicalPlan, session: Session) -> str | None
         found = session.catalog.find(insert.target)
         if found is None or any(entry.type is None for entry in as_sink(found, insert.target).columns):
             return None
-        job = plan_job(plan, state=sink_state(plan))
+        job = plan_job(plan)
     except PenstockError:
         return None  # told when it is planned by itself
     return job.scans[0].relation if _only_passes(job) else None

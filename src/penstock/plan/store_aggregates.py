@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from penstock.plan.store_lists import AT_PLACE, MAP_OF, SORTED_LIST, SORTED_TEXT, percentile_of, value_at
+from penstock.plan.store_lists import AT_PLACE, MAP_OF, SORTED_LIST, SORTED_TEXT, moment_of, percentile_of, value_at
 from penstock.plan.store_terms import DiffersError, Term, as_type, is_whole, store_type, text_literal
 from penstock.types import BIGINT, BOOLEAN, DOUBLE, STRING, SqlType
 
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 _SPREADS: Final = {"stddev": "stddev_samp", "std": "stddev_samp", "stddev_samp": "stddev_samp",
                    "stddev_pop": "stddev_pop", "variance": "var_samp", "var_samp": "var_samp",
                    "var_pop": "var_pop"}  # fmt: skip
+# Of Spark's choice, as rows have no order there; here it is always the same one, the smallest or the largest.
+_ANY: Final = {"any_value": "min", "first": "min", "first_value": "min", "last": "max", "last_value": "max"}
+_MOMENTS: Final = frozenset({"skewness", "kurtosis"})
 _LISTS: Final = frozenset({"collect_list", "array_agg", "collect_set"})
 _CHOICES: Final = {"max_by": "arg_max_null", "min_by": "arg_min_null"}
 _PAIRS: Final = frozenset({"corr", "covar_pop", "covar_samp"})
 _BITS: Final = frozenset({"bit_and", "bit_or", "bit_xor"})
 AGGREGATES: Final = frozenset({"count", "count_if", "sum", "avg", "mean", "min", "max", "bool_and", "every", "bool_or",
-                               "some", "any", "any_value", "listagg", "approx_count_distinct",
+                               "some", "any", "listagg", "approx_count_distinct", *_ANY, *_MOMENTS,
                                *_BITS, *_PAIRS, *_SPREADS, *_CHOICES, *_LISTS})  # fmt: skip
 # Aggregates of values in an order.
 IN_ORDER: Final = frozenset({SORTED_LIST, SORTED_TEXT, AT_PLACE, "mode", "approx_percentile", "percentile_approx"})
@@ -40,6 +43,8 @@ def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
     if isinstance(node, exp.Filter):
         call = node.this
         condition = f" FILTER (WHERE {write.condition(node.expression.this)})"
+    if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) and call.this.name.lower() in _ANY:
+        call = call.this  # what is chosen is no NULL where there is anything else
     if isinstance(call, exp.Anonymous) and not condition and call.name.lower() in GROUPINGS:
         return _grouping(write, call)
     if isinstance(call, exp.Anonymous) and call.name == "to_json" and not condition and _is_list(call.expressions[0]):
@@ -70,9 +75,7 @@ def aggregate_call(write: StoreExpressions, name: str, arguments: list[exp.Expr]
         return _text_of_all(write, arguments, suffix)
     if name in _PAIRS or name in _CHOICES:
         return _of_two(write, name, arguments, suffix)
-    if len(arguments) != 1:
-        raise DiffersError
-    argument = arguments[0]
+    argument = _one(name, arguments)
     if name == "count" and isinstance(argument, exp.Star):
         return Term(f"count(*){suffix}", BIGINT)
     if name == "count_if":
@@ -94,6 +97,14 @@ def aggregate_call(write: StoreExpressions, name: str, arguments: list[exp.Expr]
     return _of_values(name, term, "DISTINCT " if distinct else "", suffix)
 
 
+def _one(name: str, arguments: list[exp.Expr]) -> exp.Expr:
+    """The only argument; FIRST and its kin also take whether NULLs are left out, which they are."""
+    told = name in _ANY and len(arguments) == 2 and isinstance(arguments[1], exp.Boolean)
+    if len(arguments) != 1 and not told:
+        raise DiffersError
+    return arguments[0]
+
+
 def _of_two(write: StoreExpressions, name: str, arguments: list[exp.Expr], suffix: str) -> Term:
     if len(arguments) != 2:
         raise DiffersError
@@ -113,20 +124,27 @@ def _of_values(name: str, term: Term, distinct: str, suffix: str) -> Term:
         return Term(f"(sum({distinct}{value}){suffix} / count({distinct}{value}){suffix})", DOUBLE)
     if name in _LISTS:
         return _list(term, distinct or ("DISTINCT " if name == "collect_set" else ""), suffix)
-    if name in _SPREADS:
-        if not (is_whole(term.type) or term.known.name in ("DOUBLE", "FLOAT", "DECIMAL")):
-            raise DiffersError
-        return Term(f"{_SPREADS[name]}({as_type(term, DOUBLE).sql}){suffix}", DOUBLE)
-    if name in ("min", "max", "any_value"):
+    if name in _SPREADS or name in _MOMENTS:
+        return _spread(name, term, distinct, suffix)
+    if name in ("min", "max") or name in _ANY:
         if term.known.name not in _ORDERED:
             raise DiffersError
-        # any value will do, but always the same one
-        return Term(f"{'max' if name == 'max' else 'min'}({term.sql}){suffix}", term.known)
+        return Term(f"{_ANY.get(name, name)}({term.sql}){suffix}", term.known)
     if name in _BITS and is_whole(term.type):
         return Term(f"{name}({term.sql}){suffix}", term.known)
     if term.type != BOOLEAN:
         raise DiffersError
     return Term(f"{'bool_and' if name in ('bool_and', 'every') else 'bool_or'}({term.sql}){suffix}", BOOLEAN)
+
+
+def _spread(name: str, term: Term, distinct: str, suffix: str) -> Term:
+    """How far values lie apart, and on which side of their mean."""
+    if distinct or not (is_whole(term.type) or term.known.name in ("DOUBLE", "FLOAT", "DECIMAL")):
+        raise DiffersError
+    value = as_type(term, DOUBLE).sql
+    if name in _MOMENTS:
+        return moment_of(name, f"list({value}){suffix}")
+    return Term(f"{_SPREADS[name]}({value}){suffix}", DOUBLE)
 
 
 def _distinct_rows(write: StoreExpressions, values: list[exp.Expr], suffix: str) -> Term:

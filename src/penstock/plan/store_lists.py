@@ -57,6 +57,20 @@ def value_at(values: str, share: str) -> str:
     return f"list_transform([{values}], lambda s: s[{place}])[1]"
 
 
+def moment_of(name: str, values: str) -> Term:
+    """SKEWNESS or KURTOSIS of all values of a text that lists them, as Spark defines them: NULL where none differs.
+    They are summed in their order, so that no batch changes a digit."""
+
+    def powers(exponent: int) -> str:
+        return f"list_sum(list_transform(s, lambda x: power(x - m, {exponent})))"
+
+    skewness = f"sqrt(len(s)) * {powers(3)} / power({powers(2)}, 1.5)"
+    kurtosis = f"len(s) * {powers(4)} / power({powers(2)}, 2) - 3"
+    found = f"list_transform([list_avg(s)], lambda m: {skewness if name == 'skewness' else kurtosis})[1]"
+    there = f"list_sort(list_filter({values}, lambda x: x IS NOT NULL))"
+    return Term(f"list_transform([{there}], lambda s: CASE WHEN s[1] <> s[len(s)] THEN {found} END)[1]", DOUBLE)
+
+
 def _spread(name: str) -> Callable[[StoreExpressions, list[exp.Expr]], Term]:
     def write(writer: StoreExpressions, arguments: list[exp.Expr]) -> Term:
         values = f"list_transform({writer.term(arguments[0]).sql}, lambda x: CAST(x AS DOUBLE))"

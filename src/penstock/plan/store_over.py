@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.plan.store_aggregates import AGGREGATES, IN_ORDER, aggregate_call, in_order
-from penstock.plan.store_lists import SORTED_LIST
+from penstock.plan.store_lists import SORTED_LIST, SORTED_TEXT
 from penstock.plan.store_terms import DiffersError, Term, as_type, common, compared_alike, is_whole
-from penstock.plan.trees import whole_number
+from penstock.plan.trees import signed_number, whole_number
 from penstock.types import DOUBLE, INT, TIMESTAMP
 
 if TYPE_CHECKING:
     from penstock.plan.store_expressions import StoreExpressions
 
 _RANKS: Final = frozenset({"row_number", "rank", "dense_rank"})
+_PLACES: Final = frozenset({"first_value", "last_value", "nth_value"})
+_OTHER_NAMES: Final = {"first": "first_value", "last": "last_value"}
 _SHARES: Final = frozenset({"percent_rank", "cume_dist"})
 _ENDS: Final = frozenset({"UNBOUNDED", "CURRENT ROW"})
 _EXCLUDED: Final = frozenset({"", "NO OTHERS", "CURRENT ROW", "GROUP", "TIES"})  # Spark has none of these
@@ -41,7 +43,7 @@ def over_term(write: StoreExpressions, node: exp.Window) -> Term:
     frame = _frame(node.args.get("spec"), terms)
     suffix = f" OVER ({' '.join(parts + frame)})"
     if isinstance(node.this, exp.Filter):
-        return _filtered(write, node.this, suffix)
+        return _filtered(write, node.this, order, suffix)
     listed = _listed(write, node.this, order, suffix)
     return listed or _over(write, node.this, suffix, ordered=order is not None, framed=bool(frame))
 
@@ -54,6 +56,14 @@ def _listed(write: StoreExpressions, call: exp.Expr, order: exp.Expr | None, suf
         terms = [term.copy() for term in order.expressions] if order is not None else []
         found = in_order(write, SORTED_LIST, [call.expressions[0], *terms], suffix)
         return Term(f"list_filter({found.sql}, lambda x: x IS NOT NULL)", found.type)
+    if call.name == "collect_set":
+        found = in_order(write, SORTED_LIST, [call.expressions[0]], suffix)
+        there = f"list_filter({found.sql}, lambda x: x IS NOT NULL)"
+        return Term(f"list_sort(list_distinct({there}))", found.type)
+    if call.name == "listagg" and not isinstance(call.expressions[0], exp.Distinct):
+        terms = [term.copy() for term in order.expressions] if order is not None else []
+        value, separator = (*call.expressions, exp.Literal.string(""))[:2]
+        return in_order(write, SORTED_TEXT, [value, separator, *terms], suffix)
     return in_order(write, call.name, list(call.expressions), suffix) if call.name in IN_ORDER else None
 
 
@@ -64,11 +74,12 @@ def _over(write: StoreExpressions, call: exp.Expr, suffix: str, *, ordered: bool
     if not isinstance(call, exp.Anonymous):
         raise DiffersError
     name, arguments = call.name.lower(), list(call.expressions)
-    if name in AGGREGATES and not nulls:
+    name = _OTHER_NAMES.get(name, name)
+    if name in AGGREGATES and name not in _PLACES and not nulls:
         return aggregate_call(write, name, arguments, suffix)
     if not ordered:
         raise DiffersError
-    if name in ("first_value", "last_value", "nth_value"):
+    if name in _PLACES:
         return _of_frame(write, name, arguments, nulls, suffix)
     if framed:
         raise DiffersError
@@ -79,9 +90,12 @@ def _over(write: StoreExpressions, call: exp.Expr, suffix: str, *, ordered: bool
     return _rank(name, arguments, suffix)
 
 
-def _filtered(write: StoreExpressions, node: exp.Filter, suffix: str) -> Term:
+def _filtered(write: StoreExpressions, node: exp.Filter, order: exp.Expr | None, suffix: str) -> Term:
     """An aggregate of the rows of a frame that meet a condition."""
     call, condition = node.this, write.condition(node.expression.this)
+    listed = _listed(write, call, order, f" FILTER (WHERE {condition}){suffix}")
+    if listed is not None:
+        return listed
     if not isinstance(call, exp.Anonymous) or call.name.lower() not in AGGREGATES:
         raise DiffersError
     return aggregate_call(write, call.name.lower(), list(call.expressions), f" FILTER (WHERE {condition}){suffix}")
@@ -116,7 +130,7 @@ def _neighbour(write: StoreExpressions, name: str, arguments: list[exp.Expr], nu
     value = write.term(arguments[0])
     text = value.sql
     if len(arguments) > 1:
-        away = whole_number(arguments[1])
+        away = signed_number(arguments[1])
         if away is None:
             raise DiffersError
         text += f", {away}"

@@ -14,7 +14,7 @@ from penstock.plan.join_times import TimeColumn
 from penstock.plan.windows import duration_words
 from penstock.sql.durations import NotADuration, duration_us
 
-_FLIPPED: Final[dict[type[exp.Expr], type[exp.Expr]]] = {
+FLIPPED: Final[dict[type[exp.Expr], type[exp.Expr]]] = {
     exp.LT: exp.GT,
     exp.LTE: exp.GTE,
     exp.GT: exp.LT,
@@ -56,19 +56,20 @@ def time_bounds(conjuncts: list[exp.Expr], left: set[TimeColumn], right: set[Tim
     """The bounds that conjuncts put on the event times of two sides."""
     bounds = TimeBounds()
     for conjunct in conjuncts:
-        for comparison in _comparisons(conjunct):
+        for comparison in comparisons(conjunct):
             bounds = _apply(bounds, comparison, left, right)
     return bounds
 
 
-def _comparisons(conjunct: exp.Expr) -> list[exp.Expr]:
+def comparisons(conjunct: exp.Expr) -> list[exp.Expr]:
+    """The comparisons that a condition is made of: two of a BETWEEN, none of what is no comparison."""
     if isinstance(conjunct, exp.Paren):
-        return _comparisons(conjunct.this)
+        return comparisons(conjunct.this)
     if isinstance(conjunct, exp.Between):
         low = exp.GTE(this=conjunct.this.copy(), expression=conjunct.args["low"].copy())
         high = exp.LTE(this=conjunct.this.copy(), expression=conjunct.args["high"].copy())
         return [low, high]
-    return [conjunct] if type(conjunct) in _FLIPPED else []
+    return [conjunct] if type(conjunct) in FLIPPED else []
 
 
 def _apply(bounds: TimeBounds, comparison: exp.Expr, left: set[TimeColumn], right: set[TimeColumn]) -> TimeBounds:
@@ -77,7 +78,7 @@ def _apply(bounds: TimeBounds, comparison: exp.Expr, left: set[TimeColumn], righ
         return bounds
     kind: type[exp.Expr] = type(comparison)
     if first[0] in right and second[0] in left:
-        first, second, kind = second, first, _FLIPPED[kind]
+        first, second, kind = second, first, FLIPPED[kind]
     elif not (first[0] in left and second[0] in right):
         return bounds
     difference = second[1] - first[1]  # left + a OP right + b, so left - right OP b - a
@@ -99,16 +100,17 @@ def _linear(node: exp.Expr) -> tuple[TimeColumn, int] | None:
         if isinstance(node, exp.Add) and isinstance(base, exp.Interval):
             base, interval = interval, base
         found = _linear(base)
-        micros = _constant(interval)
+        micros = constant_us(interval)
         if found is None or micros is None:
             return None
         return found[0], found[1] + (micros if isinstance(node, exp.Add) else -micros)
     return None
 
 
-def _constant(node: exp.Expr) -> int | None:
+def constant_us(node: exp.Expr) -> int | None:
+    """The length of an interval that is written out, in microseconds; None for months, and for anything else."""
     if isinstance(node, exp.Paren):
-        return _constant(node.this)
+        return constant_us(node.this)
     if not isinstance(node, exp.Interval):
         return None
     try:

@@ -159,6 +159,14 @@ def whole_number(node: exp.Expr | None) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST else None
 
 
+def signed_number(node: exp.Expr | None) -> int | None:
+    """The value of a whole number that is written out, with a sign or without."""
+    if isinstance(node, exp.Neg):
+        value = whole_number(node.this)
+        return None if value is None else -value
+    return whole_number(node)
+
+
 def subquery(query: exp.Query, alias: str) -> exp.Subquery:
     """A query as a relation of a FROM clause."""
     return exp.Subquery(this=query, alias=exp.TableAlias(this=identifier(alias)))

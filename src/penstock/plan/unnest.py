@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.catalog.functions import find_function
-from penstock.errors import NotYetError, ResolutionError
+from penstock.errors import ResolutionError
 from penstock.plan.check_types import SPLIT_HINT
 from penstock.plan.lateral import reads_relations
 from penstock.plan.nodes import Join, Node, Unnest, Values
 from penstock.plan.relation import Field
 from penstock.plan.scope import Leaf, Scope
 from penstock.plan.store_unnest import with_ordinal
+from penstock.plan.table_functions import (
+    Generator,
+    is_table_function,
+    names_of,
+    rows_of_values,
+    table_function,
+    table_of,
+)
 from penstock.plan.trees import call, column, identifier, number, type_of
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
@@ -55,15 +62,17 @@ class LateralJoin:
         )
 
 
-def plan_unnest(item: exp.Unnest | exp.Lateral, scope: Scope, binder: ExpressionBinder, *, outer: bool) -> LateralJoin:
+def plan_unnest(item: exp.Expr, scope: Scope, binder: ExpressionBinder, *, outer: bool) -> LateralJoin:
     """`[CROSS | LEFT] JOIN UNNEST(…)`, or a LATERAL function."""
-    inner = item.this if isinstance(item, exp.Lateral) else item
+    inner = item.this if isinstance(item, exp.Lateral | exp.Table) else item
     if isinstance(inner, exp.Unnest):
         generator = _generator(inner, item.args.get("alias"), item, binder)
+    elif isinstance(values := _written_rows(inner), exp.Values):
+        generator = rows_of_values(item, values, binder)
     else:
-        generator = _table_function(item, binder)
+        generator = table_function(item, binder)
     relation = exp.Lateral(this=generator.call, alias=generator.alias())
-    return _join(relation, generator.table, generator.fields, item, scope, outer=outer)
+    return _join(relation, generator.table, generator.fields, item, scope, outer=outer or generator.outer)
 
 
 def _join(
@@ -73,40 +82,23 @@ def _join(
     scope.add(leaf, span_of(item))
     # a join and not LATERAL VIEW: Spark reads lateral views after all joins, and a later join may use these columns
     clause = exp.Join(this=relation, side="LEFT", on=exp.true()) if outer else exp.Join(this=relation, kind="CROSS")
-    return LateralJoin(clause, leaf, format_tree(item.this if isinstance(item, exp.Lateral) else item))
+    return LateralJoin(clause, leaf, format_tree(item.this if isinstance(item, exp.Lateral | exp.Table) else item))
 
 
-def unnest_as_source(item: exp.Unnest | exp.Lateral, scope: Scope, binder: ExpressionBinder) -> tuple[exp.Expr, Node]:
-    """UNNEST as the first relation of a FROM clause: a table of its own."""
-    inner = item.this if isinstance(item, exp.Lateral) else item
-    if not isinstance(inner, exp.Unnest):
-        raise NotYetError(
-            "CLAUSE_NOT_YET",
-            "a LATERAL relation with nothing in front of it is not there yet",
-            hint="leave LATERAL out, or put the relation it refers to in front",
-            span=span_of(item),
-        )
-    generator = _generator(inner, item.args.get("alias"), item, binder)
+def unnest_as_source(item: exp.Expr, scope: Scope, binder: ExpressionBinder) -> tuple[exp.Expr, Node]:
+    """UNNEST, or a function that makes rows, as the first relation of a FROM clause: a table of its own."""
+    inner = item.this if isinstance(item, exp.Lateral | exp.Table) else item
+    if isinstance(inner, exp.Unnest):
+        generator = _generator(inner, item.args.get("alias"), item, binder)
+    else:
+        generator = table_function(item, binder)
     source = exp.Table(this=generator.call, alias=generator.alias())
     start = Values(fields=(), bounded=True, rows=1)
     made = _join(exp.Lateral(this=generator.call), generator.table, generator.fields, item, scope, outer=False)
     return source, made.over(start)
 
 
-@dataclass(slots=True)
-class _Generator:
-    """A call that makes rows, and the columns they have."""
-
-    call: exp.Expr
-    table: str
-    fields: list[Field]
-
-    def alias(self) -> exp.TableAlias:
-        columns = [identifier(entry.name) for entry in self.fields]
-        return exp.TableAlias(this=identifier(self.table), columns=columns)
-
-
-def _generator(unnest: exp.Unnest, alias: exp.Expr | None, item: exp.Expr, binder: ExpressionBinder) -> _Generator:
+def _generator(unnest: exp.Unnest, alias: exp.Expr | None, item: exp.Expr, binder: ExpressionBinder) -> Generator:
     arrays = [binder.bind(each) for each in unnest.expressions]
     for array, written in zip(arrays, unnest.expressions, strict=True):
         container = type_of(array)
@@ -119,7 +111,7 @@ def _generator(unnest: exp.Unnest, alias: exp.Expr | None, item: exp.Expr, binde
                 span=span_of(written),
             )
     alias = alias or unnest.args.get("alias")
-    table, names = _table(alias, "unnest"), _names(alias)
+    table, names = table_of(alias, "unnest"), names_of(alias)
     ordinal = _ordinal(unnest, names)
     if len(arrays) > 1:
         return _side_by_side(arrays, table, names, ordinal, item)
@@ -131,17 +123,17 @@ def _generator(unnest: exp.Unnest, alias: exp.Expr | None, item: exp.Expr, binde
     types = _element_types(container, fields=structs)
     fields = [Field(name, types[i] if i < len(types) else None, qualifier=table) for i, name in enumerate(names)]
     if ordinal is None:
-        return _Generator(call("inline" if structs else "explode", array), table, fields)
+        return Generator(call("inline" if structs else "explode", array), table, fields)
     # posexplode counts from 0 and puts the place first; zipped with its places the array gives both as SQL has them
     place = exp.Lambda(this=_counted(), expressions=[identifier("__x"), identifier("__i")])
     fields.append(Field(ordinal, INT, qualifier=table))
     if not structs:
         zipped = call("arrays_zip", array, call("transform", array.copy(), place))
-        return _Generator(with_ordinal(call("inline", zipped)), table, fields)
+        return Generator(with_ordinal(call("inline", zipped)), table, fields)
     inner = _struct_fields(container, len(names), item)
     row = call("struct", *[exp.Dot(this=column("__x"), expression=identifier(name)) for name in inner], _counted())
     rows = exp.Lambda(this=row, expressions=[identifier("__x"), identifier("__i")])
-    return _Generator(with_ordinal(call("inline", call("transform", array, rows))), table, fields)
+    return Generator(with_ordinal(call("inline", call("transform", array, rows))), table, fields)
 
 
 def _counted() -> exp.Expr:
@@ -151,7 +143,7 @@ def _counted() -> exp.Expr:
 
 def _side_by_side(
     arrays: list[exp.Expr], table: str, names: list[str], ordinal: str | None, item: exp.Expr
-) -> _Generator:
+) -> Generator:
     """UNNEST of several arrays: the first elements in one row, then the second ones; what one lacks is NULL."""
     if names and len(names) != len(arrays):
         raise ResolutionError(
@@ -176,7 +168,7 @@ def _side_by_side(
         zipped = call("arrays_zip", *[array.copy() for array in arrays], places)
         fields.append(Field(ordinal, INT, qualifier=table))
     made = call("inline", zipped)
-    return _Generator(made if ordinal is None else with_ordinal(made), table, fields)
+    return Generator(made if ordinal is None else with_ordinal(made), table, fields)
 
 
 def _struct_fields(container: SqlType | None, count: int, item: exp.Expr) -> list[str]:
@@ -221,45 +213,32 @@ def _element_types(container: SqlType | None, *, fields: bool) -> list[SqlType |
     return [inner.type for inner in element.fields] if fields and element.name == "STRUCT" else [element]
 
 
-def _table_function(lateral: exp.Expr, binder: ExpressionBinder) -> _Generator:
-    """LATERAL VIEW explode(…) t AS a, b; LATERAL TABLE(f(…)) AS t(a, b)."""
-    function = lateral.this
-    info = find_function(function.name) if isinstance(function, exp.Anonymous) else None
-    if info is None or info.kind != "generator":
-        name = function.name if isinstance(function, exp.Anonymous) else "this"
-        raise NotYetError(
-            "CLAUSE_NOT_YET",
-            f"{name} as a table function is not there yet",
-            hint="use UNNEST of an array, or a function that returns an array",
-            span=span_of(lateral),
-        )
-    table = _table(lateral.args.get("alias"), "lateral")
-    names = _names(lateral.args.get("alias")) or ["col"]
-    return _Generator(binder.bind(function), table, [Field(name, None, qualifier=table) for name in names])
-
-
 def plan_lateral_view(lateral: exp.Lateral, scope: Scope, binder: ExpressionBinder) -> LateralJoin:
     """LATERAL VIEW [OUTER] explode(…) t AS a, b."""
-    generator = _table_function(lateral, binder)
+    generator = table_function(lateral, binder)
     relation = exp.Lateral(this=generator.call, alias=generator.alias())
-    outer = bool(lateral.args.get("outer"))
+    outer = bool(lateral.args.get("outer")) or generator.outer
     return _join(relation, generator.table, generator.fields, lateral, scope, outer=outer)
+
+
+def makes_rows_itself(item: exp.Expr) -> bool:
+    """Whether a relation of a FROM clause is made of values, and of no other relation but those in front of it."""
+    if isinstance(item, exp.Lateral):
+        return not isinstance(item.this, exp.Query | exp.Subquery) or _written_rows(item.this) is not None
+    return isinstance(item, exp.Unnest) or (isinstance(item, exp.Table) and is_table_function(item.this))
+
+
+def _written_rows(item: exp.Expr) -> exp.Values | None:
+    """The VALUES in brackets."""
+    found = item.this if isinstance(item, exp.Subquery) else item
+    return found if isinstance(found, exp.Values) else None
 
 
 def lateral_join(relation: Relation, item: exp.Lateral, scope: Scope, *, outer: bool) -> LateralJoin:
     """A LATERAL query, to be asked for each row of what stands in front of it."""
-    table = _table(item.args.get("alias"), "lateral")
+    table = table_of(item.args.get("alias"), "lateral")
     tree = exp.Lateral(this=exp.Subquery(this=relation.tree), alias=exp.TableAlias(this=identifier(table)))
     fields = [replace(entry, qualifier=table) for entry in relation.fields if not entry.hidden]
     made = _join(tree, table, fields, item, scope, outer=outer)
     made.query = relation.node if reads_relations(relation) else None
     return made
-
-
-def _table(alias: exp.Expr | None, otherwise: str) -> str:
-    return alias.name if isinstance(alias, exp.TableAlias) and alias.name else otherwise
-
-
-def _names(alias: exp.Expr | None) -> list[str]:
-    columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
-    return [name.name for name in columns or []]

@@ -199,7 +199,7 @@ class BatchCallback:
             self._tracker.drain(self._spec.plan.spread_us, whole_us=WATERMARK_US)
         dead = self._dead_letters(ranges, observed, logged)
         late, partly = self._late_rows(ranges, observed, logged, before, rows)
-        written = self._target.write(rows, batch_id, logged.watermark_ms * 1000)
+        written = self._target.write(rows, batch_id, logged.watermark_ms * 1000, logged.timestamp_ms * 1000)
         if self._target.counted:
             written = counted(self._handle.observed()) + joined
         counters = {"input_rows": float(input_rows)}

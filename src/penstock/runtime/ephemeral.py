@@ -174,6 +174,6 @@ class EphemeralQuery:
                 rows.append(change.row)
         schema = self._store.read(f'SELECT * FROM "{_RESULT}" LIMIT 0').table.schema
         table = pa.Table.from_pylist(rows, schema=schema)
-        if self.job.spec.plan.kind == "panes":
+        if self.job.spec.plan.shows_closed:
             return table  # a window that closes is only added
         return table.add_column(0, "_op", pa.array(operations, pa.string()))

@@ -12,7 +12,7 @@ from typing import Final
 
 from penstock.errors import CONDITIONS, PenstockError, RuntimeFailure
 from penstock.spark.function_error import FAILED
-from penstock.stores.views.database import MANY_ROWS, MANY_ROWS_HINT
+from penstock.stores.views.database import MANY_ROWS, MANY_ROWS_HINT, SUM_HINT
 
 _FUNCTION: Final = re.compile(rf"\[{FAILED}\] (function .*)")  # what a worker says when a function of the user fails
 _OWN_ERROR: Final = re.compile(
@@ -44,7 +44,6 @@ _TYPES: Final = re.compile(r"\[DATATYPE_MISMATCH[A-Z_.]*\] Cannot resolve (?P<te
 _MARKED: Final = re.compile(r"^== SQL[^\n]*==\n(?P<lines>(?:[^\n]*\n *\^+ *(?:\n|$))+)", re.MULTILINE)
 _KEPT: Final = re.compile(r"\[(?P<condition>[A-Z_]+)\] (?P<message>.+)", re.DOTALL)
 _MANY_ROWS: Final = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
-_SUM: Final = "sum a wider type: SUM(CAST(… AS DECIMAL(38, 0))); TRY_SUM gives NULL where a sum does not fit"
 _LONGEST: Final = 400
 _LONGEST_EXPRESSION: Final = 120
 
@@ -140,7 +139,7 @@ def _data_error(where: str, text: str) -> RuntimeFailure | None:
     marked = _shown(found["place"])
     hint = _hint(found["kind"], found["text"])
     if marked is None and found["kind"] == "ARITHMETIC_OVERFLOW":  # Spark knows no place where it adds by itself
-        told, hint = f"{told}, in a sum", _SUM
+        told, hint = f"{told}, in a sum", SUM_HINT
     return RuntimeFailure(
         "DATA_ERROR",
         f"{where}: {told[:_LONGEST]}{f' (in {marked})' if marked else ''}",

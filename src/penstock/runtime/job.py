@@ -142,6 +142,10 @@ class Job:
         if self._run is not None:
             self._run.stop()
 
+    def due_us(self) -> int | None:
+        """When the rows of its view are to come in or go out next though no input comes; None: never."""
+        return None if self.spec.view is None else self._store.due(self.spec.view)
+
     def nudge(self) -> None:
         """Ask for one more batch, with or without rows."""
         with self.control:

@@ -11,7 +11,7 @@ from penstock.catalog.text import canonical_text
 from penstock.errors import InternalError, NotYetError
 from penstock.options import resolve_insert_options, sink_job_options
 from penstock.plan.analyze import analyze
-from penstock.plan.job_plan import plan_job, sink_state
+from penstock.plan.job_plan import plan_job
 from penstock.plan.shared_reads import insert_jobs, one_reading
 from penstock.runtime.job_spec import Branch, JobSpec, changes_view
 from penstock.runtime.realtime import check_realtime
@@ -99,7 +99,7 @@ def make_sink_spec(definition: SinkDefinition, logical: LogicalPlan, session: Se
     """The job of a sink whose query is planned. Of a query whose rows change, a view that nobody sees is kept."""
     options = sink_job_options(definition.options, definition.name, session.settings)
     _refuse_not_yet(options)
-    plan = plan_job(logical, state=options.state or sink_state(logical))
+    plan = plan_job(logical, state=options.state)
     spec = JobSpec(
         name=definition.name.text,
         kind="sink",
@@ -134,7 +134,7 @@ def make_insert_spec(statement: Insert, logical: LogicalPlan, session: Session) 
     _refuse_not_yet(options)
     found = session.catalog.get(statement.target)
     sink = as_sink(found, statement.target)
-    plan = plan_job(logical, state=options.state or sink_state(logical))
+    plan = plan_job(logical, state=options.state)
     name = options.job_name or f"insert_{found.name.text}"
     spec = JobSpec(
         name=name,

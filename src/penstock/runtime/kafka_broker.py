@@ -95,7 +95,12 @@ class KafkaBroker:
         port = port or free_port()
         if not _is_free(port):
             raise _failed(f"port {port} of {HOST} is in use", hint="stop what listens there, or give another --port")
-        self.directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _failed(
+                f"directory {self.directory} of the broker cannot be made: {error.strerror}", hint="give another --dir"
+            ) from None
         properties = self.directory / "server.properties"
         properties.write_text(self._properties(port), "utf-8")
         logging = self.directory / "log4j2.properties"

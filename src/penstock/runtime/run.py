@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.registry import source_of
-from penstock.connectors.source import FollowedSource
-from penstock.errors import PenstockError
+from penstock.connectors.source import FollowedSource, OutsideSource
+from penstock.errors import PenstockError, RuntimeFailure
 from penstock.runtime.batches import BatchCallback
 from penstock.runtime.failures import as_failure
 from penstock.runtime.rereads import Rereads
@@ -127,17 +127,63 @@ class Run:
         """Why the query ended by itself; None where it was asked to."""
         if self.callback.closing.is_set():
             return None
-        error = self.callback.error
-        if error is None and self._query is not None:
-            error = self._query.exception()
-        return as_failure(f"job {self.spec.name}", error) if error is not None else None
+        error = self._raised()
+        found = as_failure(f"job {self.spec.name}", error) if error is not None else None
+        if found is None or isinstance(error, PenstockError):
+            return found
+        return self._lost(found) if found.condition == "SOURCE_DATA_LOST" else self._addressed(found)
+
+    def _addressed(self, found: PenstockError) -> PenstockError:
+        """Spark does not say which broker does not answer."""
+        if found.condition not in ("SOURCE_UNAVAILABLE", "SINK_UNAVAILABLE"):
+            return found
+        asked = [scan.definition.options.values.get("bootstrap_servers") for scan in self._scans]
+        servers = [str(each) for each in dict.fromkeys(asked) if each is not None]
+        if found.condition == "SINK_UNAVAILABLE" or not servers:
+            return found
+        message = found.message.replace("of Kafka answers", f"of Kafka answers at {', '.join(servers)}", 1)
+        return RuntimeFailure(found.condition, message, hint=found.hint, detail=found.detail)
 
     @property
     def cause(self) -> BaseException | None:
         """The error as it was raised, for the question whether it may pass."""
+        error = self._raised()
+        if error is not None and self._skips_lost:
+            found = as_failure(f"job {self.spec.name}", error)
+            return found if found.condition != "SOURCE_DATA_LOST" else self._lost(found)
+        return error
+
+    @property
+    def _skips_lost(self) -> bool:
+        return any(scan.definition.options.values.get("on_data_loss") == "skip" for scan in self._scans)
+
+    def _raised(self) -> BaseException | None:
         if self.callback.error is not None:
             return self.callback.error
         return self._query.exception() if self._query is not None else None
+
+    def _lost(self, found: PenstockError) -> PenstockError:
+        """What Spark says of records that are gone, with their place; where they may be skipped, it is tried again."""
+        if self._skips_lost:
+            return RuntimeFailure("SOURCE_UNAVAILABLE", found.message, detail=found.detail)
+        entry = self._store.ledger(self.spec.name)
+        for scan in self._scans:
+            source = source_of(scan.definition.options.connector)
+            if entry is None or not isinstance(source, OutsideSource):
+                continue
+            reached = {each.partition: each.offset + 1 for each in entry.offsets if each.connector_id == scan.scan.id}
+            with contextlib.suppress(PenstockError):
+                told = source.gone(scan.request, reached)
+                if told is not None:
+                    skip = f"ALTER STREAM {scan.scan.relation} SET (on_data_loss = 'skip')"
+                    return RuntimeFailure(
+                        found.condition,
+                        f"job {self.spec.name}: {told}",
+                        hint=f"{skip} and RESUME JOB {self.spec.name} go on without them; or create the job again to "
+                        "read what is there",
+                        detail=found.detail,
+                    )
+        return found
 
     def begin_no_batch(self) -> None:
         """A batch that is under way is the last one."""

@@ -48,11 +48,11 @@ class SharedTarget:
         count = frame.count() if target.counted else None
         return target, target.take(frame, input_rows, batch_id), count
 
-    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0) -> int | None:
+    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0, clock_us: int = 0) -> int | None:
         """Write to one sink after the other; how many rows all of them got, as far as they tell."""
         found = []
         for target, taken, count in self._taken:
-            written = target.write(taken, batch_id, closing_us)
+            written = target.write(taken, batch_id, closing_us, clock_us)
             found.append(written if count is None else count)
         self._taken = []
         told = [each for each in found if each is not None]

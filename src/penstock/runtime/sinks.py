@@ -14,11 +14,14 @@ from penstock.formats.keys import key_field, key_format, key_options
 from penstock.frozen import frozen
 from penstock.runtime.change_rows import envelopes, retractions, upserts
 from penstock.runtime.shared_target import SharedTarget
-from penstock.runtime.targets import ChangesTarget, SinkTarget
+from penstock.runtime.targets import ChangesTarget, ClosedTarget, SinkTarget
 from penstock.spark.format_outside import outside_for
+from penstock.spark.offset_log import read_offsets
 from penstock.stores.topics.rows import rows_to_table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
@@ -89,10 +92,16 @@ def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Targ
     """Where the rows of a job go that are not for a view; `types` are those that Spark finds for its columns."""
     found = open_sink(spec, home, types)
     view = spec.view
+    if view is not None and spec.plan.shows_closed:
+
+        def closed(rows: pa.Table, batch_id: int, closing_us: int) -> pa.Table:
+            return home.views.stage(spec.name, view, batch_id, rows, closing_us).after
+
+        return ClosedTarget(_rows_target(found, spec.columns), view, spec.plan, types, closed)
     if view is not None:
 
-        def changed(rows: pa.Table, batch_id: int, closing_us: int) -> pa.Table:
-            return found.rows_of(home.views.stage(spec.name, view, batch_id, rows, closing_us))
+        def changed(rows: pa.Table, batch_id: int, closing_us: int, clock_us: int) -> pa.Table:
+            return found.rows_of(home.views.stage(spec.name, view, batch_id, rows, closing_us, clock_us))
 
         return ChangesTarget(found.sink, found.context, view, spec.plan, types, changed)
     return _rows_target(found, spec.columns)
@@ -135,7 +144,15 @@ def _context(definition: SinkDefinition, home: Home, job: str, producer: str) ->
         encode_key=_key_encoder(definition, home),
         encode_key_frame=_key_frame_encoder(definition, home),
         roots=home.roots,
+        input_hash=lambda batch_id: _input_hash(home.checkpoint(job), batch_id),
     )
+
+
+def _input_hash(checkpoint: Path, batch_id: int) -> str:
+    """What Spark's log says that a batch reads; a job over views alone has no such log."""
+    if not (checkpoint / "offsets" / str(batch_id)).exists():
+        return ""
+    return read_offsets(checkpoint, batch_id).hash
 
 
 def outside_of(home: Home) -> Outside:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import PenstockError
 from penstock.runtime.backoff import Backoff, transient
 from penstock.runtime.lost_workers import LostWorkers
+from penstock.runtime.passing_time import PassingTime
 from penstock.runtime.processing_time import close_by_clock
 from penstock.runtime.states import JobState
 
@@ -24,6 +25,11 @@ _EVERY: Final = 0.1
 _UPKEEP_EVERY: Final = 5.0
 _FORGET_EVERY: Final = 1.0
 _LOOKS_A_TTL: Final = 4
+# Spark waits ten seconds for each Python process that it starts, and that cannot be changed. Jobs that all begin at
+# once on a busy machine would fail together, and begin together again: so many begin at a time, until they run or have
+# been given so long.
+_TOGETHER: Final = 4
+_TURN_US: Final = 30_000_000
 
 
 class Supervisor:
@@ -40,6 +46,7 @@ class Supervisor:
         self._lost_workers = LostWorkers()
         self._told: set[str] = set()  # jobs that are broken for a reason that was told
         self._quiet: dict[str, tuple[object, float]] = {}  # the last batch of a job that forgets, and since when
+        self._passing = PassingTime(clock)
         self._next_upkeep = clock.monotonic() + _UPKEEP_EVERY
         self._thread = threading.Thread(target=self._loop, name="penstock-supervisor", daemon=True)
 
@@ -117,7 +124,7 @@ class Supervisor:
     def _look(self, job: Job) -> None:
         due = self._due.get(job.name)
         if due is not None:
-            if self._clock.monotonic() >= due:
+            if self._clock.monotonic() >= due and not self._crowded():
                 del self._due[job.name]
                 self._start(job)
             return
@@ -129,7 +136,14 @@ class Supervisor:
             return
         self._tick(job)
         self._forget(job)
+        self._passing.look(job)
         close_by_clock(job, self._clock.now_us())
+
+    def _crowded(self) -> bool:
+        """Whether enough other jobs are on their way up."""
+        since = self._clock.now_us() - _TURN_US
+        begun = [job for job in self._jobs() if job.state is JobState.STARTING and (job.started_at_us or 0) > since]
+        return len(begun) >= _TOGETHER
 
     def _start(self, job: Job) -> None:
         if job.state not in (JobState.RESTARTING, JobState.CREATED, JobState.STOPPED, JobState.FAILED):

@@ -9,6 +9,7 @@ from penstock.catalog.system import find_system
 from penstock.errors import InternalError, PenstockError
 from penstock.runtime.dimension_report import dimension_rows, version_rows
 from penstock.runtime.metrics import metric_rows
+from penstock.runtime.record_places import record_places, with_places
 from penstock.runtime.runs import kept_tracker
 from penstock.runtime.states import JobState
 from penstock.runtime.watermark_report import watermark_rows
@@ -43,7 +44,7 @@ def system_table(engine: Engine, name: str, columns: Collection[str] | None = No
     found = engine.home.views.system_table(name)
     if found is None:
         raise InternalError(f"nobody answers {name}")
-    return found
+    return with_places(engine, found) if short in ("late_rows", "dead_letters") else found
 
 
 def rows_to_table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
@@ -136,11 +137,13 @@ def _watermarks(engine: Engine, *, with_windows: bool) -> list[dict[str, Any]]:
 
 def _connector_offsets(engine: Engine) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
+    place_of = record_places(engine)
     for job in engine.jobs.values():
         entry = engine.home.views.ledger(job.name)
         ends = _ends(job) or {}
         for kept in entry.offsets if entry is not None else ():
             end = ends.get(kept.connector_id, {}).get(kept.partition)
+            topic, own = place_of(job.name, kept.connector_id, kept.partition)
             found.append(
                 {
                     "connector_id": kept.connector_id,
@@ -150,6 +153,8 @@ def _connector_offsets(engine: Engine) -> list[dict[str, Any]]:
                     "job": job.name,
                     "end_offset": end - 1 if end is not None else None,
                     "lag": end - 1 - kept.offset if end is not None else None,
+                    "topic": topic,
+                    "topic_partition": own,
                 }
             )
     return found

@@ -18,7 +18,7 @@ from penstock.stores.views.small_batches import SmallBatches
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from penstock.connectors.sink import Sink, SinkContext
@@ -39,7 +39,7 @@ class Target(Protocol):
 
     def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None: ...
 
-    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0) -> int | None: ...
+    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0, clock_us: int = 0) -> int | None: ...
 
     def deliver(self, rows: pa.Table | None, result: CommitResult) -> None: ...
 
@@ -74,7 +74,7 @@ class ViewTarget:
         frame.createOrReplaceTempView(BATCH_VIEW)
         return frame.sparkSession.sql(self._plan.batch).toArrow()
 
-    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0) -> int | None:
+    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0, clock_us: int = 0) -> int | None:
         """The rows go with the commit."""
         return None if rows is None else int(rows.num_rows)
 
@@ -150,7 +150,7 @@ class SinkTarget:
             return None
         return frame.toArrow()
 
-    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0) -> int | None:
+    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0, clock_us: int = 0) -> int | None:
         if self._stages and self._staged is not None:
             assert isinstance(self._sink, FrameSink)
             if self._staged.parts:
@@ -165,6 +165,14 @@ class SinkTarget:
         hit("sink.after_write")
         return int(rows.num_rows)
 
+    def put(self, rows: pa.Table, batch_id: int, spark: SparkSession) -> int:
+        """Write rows that come from the view store instead of Spark; how many."""
+        if not self._stages:
+            return self.write(rows, batch_id) or 0
+        self.take(spark.createDataFrame(rows), rows.num_rows, batch_id)
+        self.write(None, batch_id)
+        return int(rows.num_rows)
+
     def deliver(self, rows: pa.Table | None, result: CommitResult) -> None:
         """Nothing: the rows are already there."""
 
@@ -177,6 +185,46 @@ class SinkTarget:
         """The run ends: the sink lets go of what it holds for it."""
         if isinstance(self._sink, HeldSink):
             self._sink.leave(self._context)
+
+
+class ClosedTarget(ViewTarget):
+    """A connector that takes the rows of windows that the view store closes.
+
+    The windows are kept beside a view that nobody else sees. A batch comes into it first; the rows that it closed are
+    written to the sink, and then the batch goes into the ledger. A batch that is broken off in between is in the view
+    already when it is run again, so the sink is given the same rows as before.
+    """
+
+    keeps_rows: bool = False
+
+    def __init__(
+        self,
+        rows: SinkTarget,
+        view: str,
+        plan: JobPlan,
+        types: Mapping[str, SqlType],
+        closed: Callable[[pa.Table, int, int], pa.Table],
+    ) -> None:
+        """`closed` brings a batch into the view and tells the rows that it has added, as those of the query."""
+        super().__init__(view, plan, types)
+        self._rows = rows
+        self._closed = closed
+        self._spark: SparkSession | None = None
+
+    def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None:
+        self._spark = frame.sparkSession
+        return super().take(frame, input_rows, batch_id)
+
+    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0, clock_us: int = 0) -> int | None:
+        if rows is None:
+            return None
+        assert self._spark is not None, "a batch is taken before it is written"
+        found = self._closed(rows, batch_id, closing_us)
+        return self._rows.put(found, batch_id, self._spark) if found.num_rows else 0
+
+    def close(self) -> None:
+        """The run ends: the sink lets go of what it holds for it."""
+        self._rows.close()
 
 
 class ChangesTarget(ViewTarget):
@@ -196,7 +244,7 @@ class ChangesTarget(ViewTarget):
         view: str,
         plan: JobPlan,
         types: Mapping[str, SqlType],
-        changed: Callable[[pa.Table, int, int], pa.Table],
+        changed: Callable[[pa.Table, int, int, int], pa.Table],
     ) -> None:
         """`changed` brings the rows of a batch into the view and tells the changes, as rows of the sink."""
         super().__init__(view, plan, types)
@@ -204,10 +252,10 @@ class ChangesTarget(ViewTarget):
         self._context = context
         self._changed = changed
 
-    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0) -> int | None:
+    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0, clock_us: int = 0) -> int | None:
         if rows is None:
             return None
-        found = self._changed(rows, batch_id, closing_us)
+        found = self._changed(rows, batch_id, closing_us, clock_us)
         if found.num_rows:
             hit("sink.before_write")
             self._sink.write(found, self._context, batch_id)

@@ -33,6 +33,7 @@ class ViewRun(Run):
         self.spec = spec
         self.tracker = EventTimeTracker([], clock.now_us())
         self._store = store
+        self._clock = clock
         self._on_done = on_done
         self._scans = ()
         self._dimensions = ()
@@ -60,7 +61,10 @@ class ViewRun(Run):
         """Nothing runs; the job holds the view when it is stopped, and not when the database is closed."""
 
     def nudge(self) -> None:
-        """It has no batches."""
+        """It has no batches; where the clock decides what it shows, time goes on."""
+        finish = self.spec.plan.finish
+        if self.spec.view is not None and finish is not None and finish.moves:
+            self._store.move_clock(self.spec.view, self._clock.now_us())
 
     def move_time(self, move: Callable[[EventTimeTracker], object], *, wait: bool = True) -> bool:
         """It has no event time of its own."""

@@ -54,7 +54,6 @@ class ViewSinkRun(ViewRun):
     ) -> None:
         super().__init__(spec, home.views, clock, on_done)
         self._home = home
-        self._clock = clock
         self._on_end = on_end
         self._sink: OpenSink | None = None
         self._closing = threading.Event()

@@ -98,10 +98,22 @@ class CallGrammar(TypeGrammar):
         spec = found.args.get("spec") if isinstance(found, exp.Window) else None
         if spec is not None and spec.args.get("end") is None:  # ROWS 2 PRECEDING ends at the current row
             spec.set("end", "CURRENT ROW")
+        if spec is not None and self._framed is not None:
+            first, last = self._framed
+            spec.update_positions(first)
+            spec.meta["stop"] = last.end
+            self._framed = None
         return found
 
     def _parse_window_spec(self) -> dict[str, str | exp.Expr | None]:
         """One end of a frame: UNBOUNDED, CURRENT ROW or an expression, and on which side of the row it lies."""
+        between = self._tokens[self._index - 1].text.upper() == "BETWEEN"
+        first = self._framed[0] if self._framed is not None else self._tokens[self._index - 1 - between]
+        found = self._frame_end()
+        self._framed = first, self._prev
+        return found
+
+    def _frame_end(self) -> dict[str, str | exp.Expr | None]:
         if self.word("CURRENT"):
             self.expect("ROW")
             return {"value": "CURRENT ROW", "side": None}

@@ -16,7 +16,7 @@ from sqlglot.generator import Generator
 from penstock.sql import nodes
 from penstock.sql.durations import interval_text
 from penstock.sql.moments import is_moment
-from penstock.sql.nodes import SystemTime, WindowCall, WindowPart, WindowTable
+from penstock.sql.nodes import SystemTime, WindowCall, WindowPart, WindowTable, Within
 from penstock.sql.tokens import RESERVED
 from penstock.sql.typenames import sql_type
 
@@ -75,6 +75,9 @@ class CanonicalGenerator(Generator):
         WindowPart: lambda self, e: self.windowpart_sql(e),
         WindowTable: lambda self, e: self.windowtable_sql(e),
         SystemTime: lambda self, e: self.systemtime_sql(e),
+        Within: lambda _, e: (
+            f"WITHIN ({e.args['before'] // 1000} MILLISECONDS, {e.args['after'] // 1000} MILLISECONDS)"
+        ),
     }
 
     # names, literals, types
@@ -203,7 +206,9 @@ class CanonicalGenerator(Generator):
 
     def _window_arguments(self, call: WindowCall) -> str:
         time = [self.sql(call, "time")] if call.args.get("time") is not None else []
-        return ", ".join([*time, *self._durations(call)])
+        grace = call.args.get("grace")
+        last = [f"GRACE => {interval_text(grace)}"] if grace is not None else []
+        return ", ".join([*time, *self._durations(call), *last])
 
     def _durations(self, call: WindowCall) -> list[str]:
         values = [call.args.get(name) for name in _DURATIONS[call.kind]]

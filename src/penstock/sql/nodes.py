@@ -21,6 +21,8 @@ class WindowCall(exp.Expression, exp.Condition):
     time: the time column (exp.Column), absent in Arroyo's spelling, which means the event time of the input
     size, slide, gap, step, offset: constant durations in microseconds, plain ints, those the kind has
     keys: for SESSION as a relation, the PARTITION BY columns
+    grace: as a grouping expression, how long after its end a window closes, instead of the delay of the watermark
+    retention: how long ksqlDB keeps a window
 
     TUMBLE has size; HOP slide and size; SESSION gap; CUMULATE step and size; all but SESSION may have offset.
     """
@@ -34,6 +36,8 @@ class WindowCall(exp.Expression, exp.Condition):
         "step": False,
         "offset": False,
         "keys": False,
+        "grace": False,
+        "retention": False,
     }
 
     @property
@@ -76,3 +80,10 @@ class SystemTime(exp.Expression):
     `this` is the time expression; PROCTIME() is exp.Anonymous(this='PROCTIME')."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
+class Within(exp.Expression):
+    """How far the event times of two streams of a join may lie apart, as ksqlDB writes it: so many microseconds
+    `before` that of the stream in front, and `after` it."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"before": True, "after": True}

@@ -181,7 +181,15 @@ class QueryGrammar(RelationGrammar):
         items = self._parse_csv(self._group_item)
         if not items:
             self.fail("an expression")
-        return exp.Group(expressions=items).update_positions(first)
+        return exp.Group(expressions=self._with_sets(items)).update_positions(first)
+
+    def _with_sets(self, items: list[exp.Expr]) -> list[exp.Expr]:
+        """GROUP BY a, b WITH ROLLUP, as Spark and MySQL write ROLLUP (a, b)."""
+        if self._curr.token_type != T.WITH or self._next.token_type not in {T.ROLLUP, T.CUBE}:
+            return items
+        self._advance(2)
+        kind = exp.Rollup if self._prev.token_type == T.ROLLUP else exp.Cube
+        return [kind(expressions=items)]
 
     def _group_item(self) -> exp.Expr | None:
         if self._curr.token_type == T.GROUPING_SETS:

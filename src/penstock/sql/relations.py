@@ -9,9 +9,10 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.errors import UnsupportedError
-from penstock.sql.dialects import flink, ksqldb, questdb, spark_pipelines
+from penstock.sql.dialects import flink, ksql_windows, ksqldb, questdb, spark_pipelines
 from penstock.sql.expressions import ExpressionGrammar
 from penstock.sql.nodes import SystemTime
+from penstock.sql.pivots import pivot_ahead, pivoted
 from penstock.sql.reading import NAME_TOKENS
 from penstock.sql.windows import window_table
 
@@ -25,7 +26,7 @@ FILE_HINT: Final = "make a table of a file first: CREATE TABLE t (…) WITH (con
 _CLAUSES: Final = {
     "EMIT": frozenset({"CHANGES", "FINAL", "ON"}),
     "PIVOT": frozenset({"("}),
-    "UNPIVOT": frozenset({"("}),
+    "UNPIVOT": frozenset({"(", "INCLUDE", "EXCLUDE"}),
     "TABLESAMPLE": frozenset({"(", "BERNOULLI", "SYSTEM"}),
     "SORT": frozenset({"BY"}),
     "CLUSTER": frozenset({"BY"}),
@@ -45,7 +46,13 @@ class RelationGrammar(ExpressionGrammar):
         found = self._parse_table()
         if found is None:
             self.fail("a table name", FILE_HINT if self.at(T.STRING) else None)
+        while pivot_ahead(self):
+            found = pivoted(self, found)
         return found
+
+    def relation_alias(self) -> exp.TableAlias | None:
+        """[AS] name [(columns)] behind a relation."""
+        return self._parse_table_alias()
 
     def subquery(self) -> exp.Subquery:
         """( SELECT … )"""
@@ -215,7 +222,7 @@ class RelationGrammar(ExpressionGrammar):
             self.refuse(
                 UnsupportedError, "UNSUPPORTED_CLAUSE", "a stream cannot be sampled", "filter by a hash of a key", token
             )
-        if upper in {"PIVOT", "UNPIVOT", "SORT", "CLUSTER", "DISTRIBUTE", "START", "CONNECT", "MINUS"}:
+        if upper in {"SORT", "CLUSTER", "DISTRIBUTE", "START", "CONNECT", "MINUS"}:
             hint = "use EXCEPT" if upper == "MINUS" else "write the query without it"
             self.not_yet(f"{upper} is not there yet", hint, token)
         return True
@@ -325,7 +332,9 @@ class RelationGrammar(ExpressionGrammar):
         method, side, kind = words
         this = self.relation()
         node = exp.Join(this=this, method=method, side=side, kind=kind).update_positions(first)
-        ksqldb.check_clause(self)
+        if ksqldb.check_clause(self):
+            node.set("nearest", ksql_windows.parse_within(self))
+            ksqldb.check_clause(self)
         if self._match(T.MATCH_CONDITION):
             node.set("match_condition", self._parse_wrapped(self._parse_disjunction))
         matched = node.args.get("match_condition") is not None

@@ -3,6 +3,7 @@
 TUMBLE(ts, size [, offset])          HOP(ts, slide, size [, offset])        as grouping expressions (Flink)
 SESSION(ts, gap)                     CUMULATE(ts, step, size [, offset])
 tumble(size), hop(slide, size), session(gap)                                over the input's event time (Arroyo)
+TUMBLE(ts, size, GRACE => grace)                                            closed a grace after its end (ksqlDB)
 window(ts, size [, slide [, offset]]), session_window(ts, gap)              Spark: the size comes first
 TUMBLE(TABLE t, DESCRIPTOR(ts), size)                                       as a relation (Flink), also with names
 TUMBLE(t, ts, size)                                                         as a relation (RisingWave)
@@ -30,6 +31,7 @@ T = TokenType
 
 # The durations a kind takes, in the order of its arguments; an offset may follow, but not for sessions.
 _DURATIONS: Final = {TUMBLE: ("size",), HOP: ("slide", "size"), SESSION: ("gap",), CUMULATE: ("step", "size")}
+_GRACE: Final = "GRACE"
 _LABELS: Final = frozenset({"DATA", "TIMECOL", "SIZE", "SLIDE", "GAP", "STEP", "OFFSET"})
 
 
@@ -56,6 +58,8 @@ def window_part(parser: CallGrammar, token: Token) -> exp.Expr:
 
 def _call(parser: CallGrammar, token: Token, kind: str) -> WindowCall:
     arguments = _arguments(parser)
+    grace = next((argument for argument in arguments if argument.label == _GRACE), None)
+    arguments = [argument for argument in arguments if argument is not grace]
     time = None
     if arguments and not is_interval(arguments[0].node):
         time = arguments.pop(0).node
@@ -64,6 +68,8 @@ def _call(parser: CallGrammar, token: Token, kind: str) -> WindowCall:
             raise _invalid(f"{kind} takes a time column first", token_span(token), kind)
         return _spark(kind, time, arguments, token)
     values = _durations(kind, arguments, token)
+    if grace is not None:
+        values["grace"] = _constant(grace, "grace", kind)
     return WindowCall(kind=kind, time=time, **values)
 
 
@@ -71,8 +77,11 @@ def _arguments(parser: CallGrammar) -> list[_Argument]:
     found: list[_Argument] = []
     while parser.current and parser.current.token_type != T.R_PAREN:
         first = parser.current
+        label = _GRACE if first.text.upper() == _GRACE and parser.following.token_type == T.FARROW else None
+        if label is not None:
+            parser.step(2)
         node = parser.an_expression()
-        found.append(_Argument(node, parser.since(first)))
+        found.append(_Argument(node, parser.since(first), label))
         if not parser.symbol(T.COMMA):
             break
         if parser.at(T.R_PAREN):
@@ -157,6 +166,13 @@ def window_table(parser: RelationGrammar) -> WindowTable:
     time = _take(arguments, "TIMECOL")
     if data is None or not isinstance(data.node, exp.Table | exp.Subquery):
         raise _invalid(f"{kind} takes a table first", data.span if data else token_span(token), kind)
+    if time is not None and isinstance(time.node, exp.Anonymous) and time.node.name.upper() == "PROCTIME":
+        raise ResolutionError(
+            "INVALID_WINDOW",
+            f"{kind} takes DESCRIPTOR(time column) second, and PROCTIME() is no column",
+            hint=f"declare one in the stream, seen AS PROCTIME(), or write GROUP BY {kind}(PROCTIME(), …)",
+            span=time.span,
+        )
     if time is None or not isinstance(time.node, exp.Column):
         raise _invalid(f"{kind} takes DESCRIPTOR(time column) second", time.span if time else token_span(token), kind)
     if arguments and isinstance(arguments[0].node, exp.Column) and kind == SESSION:

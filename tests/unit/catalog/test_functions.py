@@ -77,7 +77,7 @@ def test_every_allowed_name_that_is_not_sparks_is_written_with_sparks() -> None:
         "reflect", "java_method", "try_reflect", "input_file_name", "input_file_block_start", "current_user", "user",
         "session_user", "version", "current_catalog", "current_database", "raise_error", "assert_true",
         "spark_partition_id", "monotonically_increasing_id", "from_avro", "from_protobuf", "sql_keywords", "collations",
-        "python_worker_logs", "range", "read_files", "pg_read_file", "pg_sleep", "ai_query",
+        "python_worker_logs", "read_files", "pg_read_file", "pg_sleep", "ai_query",
     ],
 )  # fmt: skip
 def test_what_reaches_outside_the_row_is_denied_with_a_reason(name: str) -> None:

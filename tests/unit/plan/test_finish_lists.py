@@ -53,6 +53,24 @@ def test_orders_of_two_directions_are_compared_one_by_one() -> None:
     assert "l.k0df < r.k0df THEN 1" in text
 
 
+@pytest.mark.parametrize(
+    "aggregate",
+    ["STRING_AGG(DISTINCT s, '|' ORDER BY s DESC)", "LISTAGG(DISTINCT s, '|') WITHIN GROUP (ORDER BY s DESC, v)"],
+)
+def test_texts_that_differ_keep_their_delimiter(aggregate: str) -> None:
+    job = plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW m AS SELECT k, {aggregate} AS a FROM c GROUP BY k"))
+    assert job.finish is not None
+    text = job.finish.view.text
+    assert "string_agg(DISTINCT " in text
+    assert ", '|' ORDER BY " in text
+    assert '"v"' not in text
+
+
+def test_texts_that_differ_go_by_themselves() -> None:
+    query = "CREATE MATERIALIZED VIEW m AS SELECT k, STRING_AGG(DISTINCT s, '|' ORDER BY v) AS a FROM c GROUP BY k"
+    assert refused(f"{STREAMS} {query}") == "INVALID_ARGUMENT"
+
+
 def test_distinct_goes_by_the_value() -> None:
     query = "SELECT k, ARRAY_AGG(DISTINCT s ORDER BY v) AS a FROM l GROUP BY k"
     assert refused(f"{STREAMS} {query}") == "INVALID_ARGUMENT"

@@ -159,8 +159,8 @@ def test_a_bounded_stream_beside_a_dimension() -> None:
     [
         ("SELECT NAME FROM securities", "dimension"),
         ("SELECT a.NAME FROM securities a JOIN securities b ON a.NAME = b.SECTOR", "join"),
-        ("SELECT t.price FROM trades t WHERE t.symbol IN (SELECT symbol FROM ended GROUP BY symbol, TUMBLE(ts, INTERVAL '1' HOUR))",
-         "Aggregate"),
+        (("SELECT t.price FROM trades t WHERE t.symbol IN (SELECT symbol FROM ended GROUP BY symbol, TUMBLE(ts, INTERVAL '1' HOUR)) "
+         "EMIT FINAL"), "Aggregate"),
         ("SELECT t.side, COUNT(*) AS n, (SELECT MAX(id) FROM sides) AS m FROM trades t GROUP BY t.side", "subquery"),
         ("SELECT n, n IN (SELECT id FROM sides) AS m FROM (SELECT t.side, COUNT(*) AS n FROM trades t GROUP BY t.side) AS c",
          "subquery"),

@@ -142,3 +142,12 @@ def test_state_of_spark_is_not_taken_for_panes() -> None:
     assert ours.fingerprint != sparks.fingerprint
     assert describe_difference(sparks.state, ours.state) == ("its state was kept by Spark and is now by the view store")
     assert job(query.replace("COUNT(*)", "COUNT(*) + 1")).fingerprint == ours.fingerprint
+
+
+def test_a_sink_is_given_what_the_store_closes() -> None:
+    """Of a sink Spark keeps the windows only where that is asked for."""
+    query = f"SELECT symbol, COUNT(*) AS n FROM trades GROUP BY symbol, {HOP}"
+    plan = planned(f"CREATE SINK k WITH (connector = 'kafka', topic = 't', format = 'json') AS {query};")
+    assert plan_job(plan).kind == "panes"
+    assert "the view store keeps the panes and closes windows" in plan_text(plan)
+    assert plan_job(plan, state="spark").kind == "append"

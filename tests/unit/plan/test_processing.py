@@ -109,7 +109,6 @@ def test_a_stream_with_event_time_may_be_read_by_the_clock() -> None:
     ("query", "state", "word"),
     [
         (f"SELECT who, COUNT(*) AS n FROM visits GROUP BY who, {TUMBLE}", "spark", "no view holds"),
-        (f"SELECT who, MAX_BY(who, n) AS n FROM visits GROUP BY who, {TUMBLE} EMIT FINAL", None, "does not merge"),
     ],
 )  # fmt: skip
 def test_what_is_not_there(query: str, state: str | None, word: str) -> None:
@@ -145,8 +144,18 @@ def test_the_store_keeps_rows_with_the_time_they_came(query: str, keys: tuple[st
 
 
 def test_windows_of_the_clock_are_shown_once_where_it_is_asked_for() -> None:
-    with pytest.raises(NotYetError, match="several windows"):
-        job(f"SELECT s, MAX(n) AS m FROM ({COUNTED}) GROUP BY s EMIT FINAL")
+    """G5: of each row the store keeps when its window ends, and shows it from then on."""
+    for query in (
+        f"SELECT s, MAX(n) AS m FROM ({COUNTED}) GROUP BY s EMIT FINAL",
+        f"SELECT who, s, RANK() OVER (PARTITION BY s ORDER BY n DESC) AS place FROM ({COUNTED}) EMIT FINAL",
+        f"SELECT who, MAX_BY(who, n) AS n FROM visits GROUP BY who, {TUMBLE} EMIT FINAL",
+    ):
+        made = job(query)
+        assert made.kind == "finish"
+        assert made.finish is not None
+        assert [bool(rows.shown_while) for rows in made.finish.rows] == [True], query
+    plan = planned(f"{READ} CREATE MATERIALIZED VIEW v AS {query};")
+    assert any("shown when they have ended" in text for text in plan.warnings)
 
 
 def test_explain_and_fingerprint() -> None:
@@ -189,3 +198,18 @@ def test_rows_are_stamped_once_for_each_window() -> None:
     assert made.column("__end").cast(pa.int64()).to_pylist() == [15, 15, 20, 20]
     assert made.column("__k0").to_pylist() == ["a", "b", "a", "b"]
     assert stamped(rows.slice(0, 0), ProcessingPlan(PANE, 10, 5), 12).column_names == ["__k0", "__p0", PANE]
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "closed"),
+    [
+        (f"SELECT who, COUNT(*) AS n FROM visits GROUP BY who, {TUMBLE}", "panes", True),
+        ("SELECT who, COUNT(*) AS n FROM visits GROUP BY who, SESSION(seen, INTERVAL '10' SECOND)", "windows", True),
+        (f"SELECT who, COUNT(*) AS n FROM visits GROUP BY who, {TUMBLE} EMIT CHANGES", "windows", False),
+    ],
+)  # fmt: skip
+def test_windows_of_the_clock_for_sinks(query: str, kind: str, closed: bool) -> None:
+    """What a sink is given once is given as rows that are only added."""
+    options = "connector = 'topic', format = 'json'" + ("" if closed else ", changes = 'retract'")
+    made = plan_job(planned(f"{READ} CREATE SINK out WITH ({options}) AS {query};"))
+    assert (made.kind, made.shows_closed) == (kind, closed)

@@ -80,9 +80,45 @@ def test_one_equality_is_a_plain_in() -> None:
     assert "NOT `a`.`price` IN (SELECT" in text("SELECT a.id FROM a WHERE a.price <> ALL (SELECT price FROM b)")
 
 
-def test_elsewhere_than_in_a_condition_unknown_would_be_lost() -> None:
-    error = refused(f"{STREAMS} CREATE MATERIALIZED VIEW mv AS SELECT a.price > ALL (SELECT price FROM b) AS x FROM a")
-    assert "no condition of WHERE or HAVING" in error
+@pytest.mark.parametrize(
+    ("value", "decides", "decided"),
+    [
+        ("a.price > ALL (SELECT price FROM b)", "NOT (`a`.`price` > `__each`.`price`)", "FALSE"),
+        ("a.price > ANY (SELECT price FROM b)", "`a`.`price` > `__each`.`price`", "TRUE"),
+        (
+            "(a.cat, a.price) IN (SELECT aid, price FROM b)",
+            "`a`.`cat` = `__each`.`aid` AND `a`.`price` = `__each`.`price`",
+            "TRUE",
+        ),
+        (
+            "(a.cat, a.price) <= ALL (SELECT aid, price FROM b)",
+            ("NOT (`a`.`cat` < `__each`.`aid` OR (`a`.`cat` = `__each`.`aid` AND (`a`.`price` <= `__each`.`price`)))"),
+            "FALSE",
+        ),
+    ],
+)
+@pytest.mark.parametrize("query", ["SELECT {0} AS x FROM a", "SELECT id FROM a WHERE cat = 1 OR {0}"])
+def test_as_a_value_it_may_be_unknown(query: str, value: str, decides: str, decided: str) -> None:
+    found = text(query.format(value))
+    assert f"WHERE {decides})) THEN {decided} WHEN EXISTS(" in found
+    assert ") IS NULL)) THEN NULL ELSE" in found
+
+
+@pytest.mark.parametrize(
+    ("condition", "written"),
+    [
+        ("price = ANY (ns)", "exists(`a`.`ns`, `__x` -> `a`.`price` = `__x`)"),
+        ("price > ALL (ARRAY[1, 2])", "forall(ARRAY(1, 2), `__x` -> `a`.`price` > `__x`)"),
+        ("'x' = SOME (tags)", "exists(`a`.`tags`, `__x` -> 'x' = `__x`)"),
+    ],
+)
+def test_elements_of_an_array(condition: str, written: str) -> None:
+    assert f"WHERE {written}" in text(f"SELECT id FROM a WHERE {condition}")
+
+
+def test_elements_are_compared_with_their_like() -> None:
+    assert "TIMESTAMP and BIGINT cannot be compared" in refused(f"{STREAMS} SELECT id FROM a WHERE ts > ANY (ns)")
+    assert "ANY needs an array or a subquery, not BIGINT" in refused(f"{STREAMS} SELECT id FROM a WHERE id > ANY (cat)")
 
 
 def test_group_by_all() -> None:
@@ -95,7 +131,9 @@ def test_group_by_all() -> None:
     assert "GROUP BY" not in text("SELECT COUNT(*) AS n FROM a GROUP BY ALL")
     ranked = text("SELECT cat, COUNT(*) AS n, ROW_NUMBER() OVER (ORDER BY cat) AS r FROM a GROUP BY ALL")
     assert ranked.endswith("GROUP BY `a`.`cat`")
-    error = refused(f"{STREAMS} SELECT *, COUNT(*) AS n FROM a GROUP BY ALL")
+    every = text("SELECT *, COUNT(*) AS n FROM a GROUP BY ALL")
+    assert every.endswith("`a`.`m`, `a`.`ts`")
+    error = refused(f"{STREAMS} SELECT a.*, COUNT(*) AS n FROM a GROUP BY ALL")
     assert "write the columns out" in error
 
 
@@ -124,8 +162,8 @@ def test_a_name_for_each_array() -> None:
 
 def test_what_only_spark_knows_is_named() -> None:
     error = refused(f"""{STREAMS} CREATE MATERIALIZED VIEW mv AS
-        SELECT a.cat, KURTOSIS(b.price) AS x FROM a LEFT JOIN b ON a.cat = b.aid GROUP BY a.cat""")
-    assert "only Spark knows kurtosis(b.price): compute it from the columns of one stream" in error
+        SELECT a.cat, REGR_SLOPE(b.price, a.cat) AS x FROM a LEFT JOIN b ON a.cat = b.aid GROUP BY a.cat""")
+    assert "only Spark knows regr_slope(b.price, a.cat): compute it from the columns of one stream" in error
 
 
 def test_one_value_is_one_column() -> None:
@@ -137,3 +175,10 @@ def test_a_bound_of_a_window_that_is_not_grouped() -> None:
     error = refused(f"""{STREAMS} CREATE MATERIALIZED VIEW mv AS SELECT window_start, COUNT(*) AS n
         FROM TUMBLE(TABLE a, DESCRIPTOR(ts), INTERVAL '1' MINUTE) GROUP BY cat""")
     assert "hint: add it: GROUP BY window_start, window_end" in error
+
+
+def test_slices_between_computed_places() -> None:
+    found = text("SELECT tags[cat:] AS x FROM a")
+    begin = "if(`a`.`cat` < 1, 1, `a`.`cat`)"
+    length = f"(size(`a`.`tags`)) - {begin} + 1"
+    assert f"slice(`a`.`tags`, CAST({begin} AS INT), CAST(if({length} < 0, 0, {length}) AS INT))" in found

@@ -17,6 +17,7 @@ from penstock.plan.rules.inline_ctes import inline_ctes
 from penstock.plan.rules.named_windows import named_windows
 from penstock.plan.rules.order import RULES, Rule
 from penstock.plan.rules.qualify import qualify
+from penstock.plan.rules.row_makers import row_makers
 from penstock.plan.rules.topk import topk
 from penstock.plan.rules.window_exists import window_exists
 from penstock.plan.rules.with_ties import with_ties
@@ -28,6 +29,7 @@ from penstock.sql.statements import Select
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
 BY_NAME: dict[str, Rule] = {
+    "row_makers": row_makers,
     "inline_ctes": inline_ctes,
     "named_windows": named_windows,
     "window_exists": window_exists,

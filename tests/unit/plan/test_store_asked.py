@@ -57,7 +57,11 @@ def test_the_smallest_expression_is_asked() -> None:
         ("SELECT UPPER((SELECT MAX(name) FROM b WHERE b.id = a.id)) AS x FROM a", ["upper(`a0`)"]),
         ("SELECT id, SOUNDEX(LAG(name) OVER (PARTITION BY id ORDER BY ts)) AS x FROM a", ["soundex(`a0`)"]),
         (f"SELECT CAST(TRANSFORM(a.tags, x -> UPPER(x || b.name)) AS ARRAY<STRING>) AS x {JOINED}",
-         ["CAST(transform(`a0`, `x` -> upper(x || `a1`)) AS ARRAY<STRING>)"]),
+         ["transform(`a0`, `x` -> upper(x || `a1`))"]),
+        (f"SELECT STRUCT(a.id, b.name AS n, a.id + 1) AS x {JOINED}",
+         ["STRUCT(`a0` AS `id`, `a1` AS n, `a0` + 1 AS `col3`)"]),
+        (f"SELECT NAMED_STRUCT('u', a.id, 'v', b.name).v AS x {JOINED}", ["named_struct('u', `a0`, 'v', `a1`)"]),
+        (f"SELECT FROM_JSON(a.name || b.name, 'p INT').p AS x {JOINED}", ["from_json(`a0` || `a1`, 'p INT')"]),
         (f"SELECT a.id {JOINED} WHERE LOWER(a.name || b.name) RLIKE 'x'", ["lower(`a0` || `a1`) RLIKE 'x'"]),
         (f"SELECT a.id, b.id AS other {JOINED} AND LEVENSHTEIN(a.name, b.name) < 2", ["levenshtein(`a0`, `a1`)"]),
         (f"SELECT a.id, DATE_FORMAT(TIMESTAMP '2026-01-02 03:04:05', 'EEE') AS x {JOINED}",
@@ -66,6 +70,36 @@ def test_the_smallest_expression_is_asked() -> None:
 )  # fmt: skip
 def test_what_is_asked(query: str, texts: list[str]) -> None:
     assert asked(query) == texts
+
+
+@pytest.mark.parametrize(
+    ("item", "kind"),
+    [
+        ("STRUCT(a.id, b.name AS n)", "STRUCT<id BIGINT, n STRING>"),
+        ("NAMED_STRUCT('u', a.id, 'v', b.e)", "STRUCT<u BIGINT, v DECIMAL(12, 3)>"),
+        ("MAP(a.name, b.id, b.name, 1)", "MAP<STRING, BIGINT>"),
+        ("MAP[a.name, b.id]", "MAP<STRING, BIGINT>"),
+        ("MAP_ENTRIES(MAP(a.name, b.id))", "ARRAY<STRUCT<key STRING, value BIGINT>>"),
+        ("MAP_FROM_ENTRIES(ARRAY(STRUCT(a.id, b.name)))", "MAP<BIGINT, STRING>"),
+        ("ARRAY(STRUCT(a.id AS i), STRUCT(b.id AS i))", "ARRAY<STRUCT<i BIGINT>>"),
+        ("TRANSFORM(a.tags, x -> x || b.name)", "ARRAY<STRING>"),
+        ("TRANSFORM(a.tags, (x, i) -> STRUCT(x AS t, i + b.id AS n))", "ARRAY<STRUCT<t STRING, n BIGINT>>"),
+        ("TRANSFORM_VALUES(MAP(a.name, b.id), (k, v) -> k)", "MAP<STRING, STRING>"),
+        ("TRANSFORM_KEYS(MAP(a.name, b.id), (k, v) -> v)", "MAP<BIGINT, BIGINT>"),
+        ("ZIP_WITH(a.tags, ARRAY(b.id), (x, y) -> y)", "ARRAY<BIGINT>"),
+        ("AGGREGATE(a.tags, b.id, (total, x) -> total + LENGTH(x))", "BIGINT"),
+        ("AGGREGATE(a.tags, b.id, (total, x) -> total + 1, total -> CAST(total AS STRING))", "STRING"),
+        ("FROM_JSON(a.name || b.name, 'p INT, q ARRAY<STRING>')", "STRUCT<p INT, q ARRAY<STRING>>"),
+        ("FROM_JSON(a.name || b.name, 'MAP<STRING, DECIMAL>')", "MAP<STRING, DECIMAL(10, 0)>"),
+        ("SEQUENCE(a.id, b.id)", "ARRAY<BIGINT>"),
+        ("ZEROIFNULL(b.id + a.id)", "BIGINT"),
+        ("TRY_ADD(a.id, b.id)", "BIGINT"),
+        ("DECODE(b.id, 1, a.name, 2, b.name, 'none')", "STRING"),
+    ],
+)
+def test_the_types_of_what_is_made_of_several_values(item: str, kind: str) -> None:
+    """They are found before the query runs, so that the store has a column for it."""
+    assert [str(column.type) for column in job(f"SELECT {item} AS x {JOINED}").columns] == [kind]
 
 
 def test_decimals_have_the_types_of_spark() -> None:
@@ -114,7 +148,7 @@ def test_another_expression_is_another_state() -> None:
     [
         ("UUID()", "bound both event times"),
         ("RAND() * a.id", "bound both event times"),
-        ("TRANSFORM(a.tags, x -> x || b.name)", "CAST it to the type that it has"),
+        ("ARRAYS_ZIP(a.tags, SPLIT(b.name, ','))", "CAST it to the type that it has"),
         ("a.ts - b.ts", "bound both event times"),
     ],
 )

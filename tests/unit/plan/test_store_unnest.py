@@ -9,7 +9,7 @@ import pytest
 
 from penstock.plan.job_plan import plan_job
 from penstock.plan.store_text import store_sql
-from tests.unit.plan.analysis import planned
+from tests.unit.plan.analysis import last, planned
 from tests.unit.plan.test_quantified import STREAMS
 
 ROWS: Final = (
@@ -36,8 +36,17 @@ ROWS: Final = (
             [(1, "p", 10), (1, None, 20), (1, None, 30)],
         ),
         ("CROSS JOIN UNNEST(a.ns) WITH ORDINALITY AS t(n, o)", "t.n, t.o", [(1, 10, 1), (1, 20, 2), (1, 30, 3)]),
+        ("LATERAL VIEW explode_outer(a.tags) t AS tag", "t.tag", [(1, "p"), (1, None), (2, None)]),
+        ("LATERAL VIEW posexplode(a.tags) t", "t.pos, t.col", [(1, 0, "p"), (1, 1, None)]),
+        ("LATERAL VIEW posexplode_outer(a.ns) t AS o, n", "o, n", [(1, 0, 10), (1, 1, 20), (1, 2, 30), (2, None, None)]),
+        ("LATERAL VIEW posexplode(a.m) t", "t.pos, t.key, t.value", [(1, 0, "k", 1), (1, 1, "l", 2)]),
+        ("LATERAL VIEW inline_outer(a.rs) t", "t.x, t.y", [(1, 5, "f"), (1, None, None), (2, None, None)]),
+        ("LATERAL VIEW stack(2, 'i', a.id, 'c', a.cat) t AS k, v", "k, v",
+         [(1, "i", 1), (1, "c", 7), (2, "i", 2), (2, "c", 7)]),
+        ("CROSS JOIN LATERAL (VALUES (a.id), (9)) AS t(v)", "t.v", [(1, 1), (1, 9), (2, 2), (2, 9)]),
+        ("CROSS JOIN LATERAL generate_series(1, 2) AS g", "g.g", [(1, 1), (1, 2), (2, 1), (2, 2)]),
     ],
-)
+)  # fmt: skip
 def test_rows_of_arrays(unnest: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
     query = f"SELECT a.id, {columns} FROM a LEFT JOIN b ON a.cat = b.aid {unnest}"
     finish = plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW mv AS {query}")).finish
@@ -69,3 +78,24 @@ def test_a_view_is_taken_apart_where_it_is_kept() -> None:
                              "SELECT id, x FROM v CROSS JOIN UNNEST(tags) AS u(x)"))  # fmt: skip
     assert text is not None
     assert 'LATERAL (SELECT unnest("v"."tags") AS "x") AS "u"' in text
+
+
+def test_json_is_read_once_it_comes() -> None:
+    query = "SELECT a.id, j.x FROM a LEFT JOIN b ON a.cat = b.aid LATERAL VIEW json_tuple(a.tags[1], 'x') j AS x"
+    job = plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW mv AS {query}"))
+    assert job.finish is not None
+    assert "get_json_object(" in job.core
+    assert not job.finish.asked
+
+
+def test_names_for_each_column() -> None:
+    error = last(f"{STREAMS} SELECT id FROM a LATERAL VIEW posexplode(tags) t AS tag").error
+    assert error is not None
+    assert "posexplode makes 2 columns, and 1 names are given" in error.message
+
+
+def test_a_running_sum_over_joined_rows_by_another_key() -> None:
+    query = "SELECT a.id, SUM(b.price) OVER (PARTITION BY a.price ORDER BY b.ts) AS s FROM a JOIN b ON a.cat = b.aid"
+    finish = plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW mv AS {query}")).finish
+    assert finish is not None
+    assert len(finish.stages) == 2

@@ -191,3 +191,34 @@ def test_why_a_job_is_tried_again_is_told_until_it_runs(tmp_path: Path) -> None:
     assert made.error is FULL
     made.move(JobState.RUNNING, "")
     assert made.error is None
+
+
+def test_jobs_begin_a_few_at_a_time() -> None:
+    """All jobs of a home that is opened again would start their processes at once, and time out together."""
+    clock = ManualClock()
+
+    class Slow(Starting):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+            self.started_at_us: int | None = None
+
+        def start(self, _: str, *, tried_again: bool) -> None:
+            self.starts += 1
+            self.state, self.started_at_us = JobState.STARTING, clock.now_us()
+
+    jobs = [Slow(f"j{number}") for number in range(10)]
+    supervisor = Supervisor(lambda: cast("list[Job]", jobs), clock, lambda: None)
+    for job in jobs:
+        supervisor.start_soon(cast("Job", job))
+
+    def looked() -> int:
+        for job in jobs:
+            supervisor._look(cast("Job", job))
+        return sum(job.starts for job in jobs)
+
+    assert (looked(), looked()) == (4, 4)
+    jobs[0].state = JobState.RUNNING
+    assert looked() == 5, "the next one takes its turn"
+    clock.advance(seconds=31)
+    assert looked() == 9, "one that never comes up holds nobody up for ever"

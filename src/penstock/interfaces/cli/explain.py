@@ -64,14 +64,26 @@ def _print_plans(reports: list[StatementReport], script: Script, *, json: bool, 
     color = wants_color(sys.stdout)
     gap = ""
     for report in reports:
-        answer = rewrite_text(report) if rewrite and report.error is None else plan_answer(report)
+        realtime = _realtime(report)
+        answer = rewrite_text(report) if rewrite and report.error is None else plan_answer(report, (), realtime)
         if answer is None:
             continue
         if json:
             place = {"file": script.name, "line": report.span.line, "column": report.span.column}
-            print_json({**place, **explain_json(report)})
+            print_json({**place, **explain_json(report), **({} if realtime is None else {"realtime": realtime})})
             continue
         title = f"{report.kind} (line {report.span.line})"
         click.echo(gap + paint(title, "label", color=color), color=color)
         print_text(answer)
         gap = "\n"
+
+
+def _realtime(report: StatementReport) -> str | None:
+    """Whether a statement that asks for real-time mode can have it."""
+    from penstock.runtime.realtime import explain_realtime
+    from penstock.sql.statements import Explain
+
+    asked = report.statement.statement if isinstance(report.statement, Explain) else report.statement
+    if report.plan is None or report.session is None:
+        return None
+    return explain_realtime(asked, report.plan, report.session)

@@ -24,7 +24,7 @@ def _directory_option(command: Decorated) -> Decorated:
         default=Path("penstock-kafka"),
         show_default=True,
         envvar="PENSTOCK_KAFKA_DIR",
-        help="The directory that the broker keeps everything in.",
+        help="The directory that the broker keeps everything in; for all of these commands also PENSTOCK_KAFKA_DIR.",
     )(command)
 
 
@@ -63,6 +63,9 @@ def down(*, directory: Path, delete: bool) -> None:
     """Stop the broker and wait until it has ended. Its data is kept, unless --delete is given."""
     from penstock.runtime.kafka_broker import KafkaBroker
 
+    if not directory.exists():
+        click.echo(f"it does not run; there is no {directory}")
+        return
     ran = KafkaBroker(directory).stop(delete=delete)
     kept = "its data is gone" if delete else f"its data is kept in {directory}"
     click.echo(f"stopped; {kept}" if ran else f"it does not run; {kept}")

@@ -235,6 +235,8 @@ def _check(draft: Draft) -> None:
     topics = values.get("topic")
     if draft.role == "sink" and isinstance(topics, tuple) and len(topics) > 1:
         raise Problem("INVALID_OPTION", "a sink writes to one topic", hint="make a sink for each topic", key="topic")
+    if values.get("commit_offsets") is True and "group_id" not in given:
+        raise Problem("MISSING_OPTION", "commit_offsets needs the option group_id", key="commit_offsets")
     for position in ("start", "end"):
         for kind, detail in (("timestamp", f"{position}_timestamp"), ("offsets", f"{position}_offsets")):
             if values.get(position) == kind and detail not in given:

@@ -8,6 +8,8 @@ Spark refuses DISTINCT in streaming aggregates; the set of the values of one win
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from penstock.catalog.return_types import apply_rule
@@ -90,6 +92,14 @@ def _joined(node: exp.Anonymous, distinct: exp.Distinct) -> exp.Expr:
     separator = rest[0].copy() if rest else exp.Literal.string("")
     some = exp.GT(this=call("size", texts), expression=number(0))
     terms = _ordered(node)
+    check_order(node, value, terms)
+    down = bool(terms) and bool(terms[0].args.get("desc"))
+    ordered = call("sort_array", texts.copy(), exp.false()) if down else call("array_sort", texts.copy())
+    return call("if", some, call("array_join", ordered, separator), exp.Null())
+
+
+def check_order(node: exp.Anonymous, value: exp.Expr, terms: Sequence[exp.Expr]) -> None:
+    """Raise INVALID_ARGUMENT for texts that differ in an order by something else, of which each may have several."""
     other = next((term for term in terms[:1] if term.this != value), None)
     if other is not None:
         raise ResolutionError(
@@ -98,9 +108,6 @@ def _joined(node: exp.Anonymous, distinct: exp.Distinct) -> exp.Expr:
             hint="order by the value itself, or leave DISTINCT out",
             span=span_of(other) or span_of(node),
         )
-    down = bool(terms) and bool(terms[0].args.get("desc"))
-    ordered = call("sort_array", texts.copy(), exp.false()) if down else call("array_sort", texts.copy())
-    return call("if", some, call("array_join", ordered, separator), exp.Null())
 
 
 def _ordered(node: exp.Anonymous) -> list[exp.Expr]:

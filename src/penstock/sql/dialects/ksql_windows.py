@@ -2,6 +2,8 @@
 
 SELECT k, COUNT(*), WINDOWSTART FROM s WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY k
 -> SELECT k, COUNT(*), TUMBLE_START(INTERVAL '1' MINUTE) FROM s GROUP BY TUMBLE(INTERVAL '1' MINUTE), k
+
+GRACE PERIOD becomes an argument of the window; RETENTION is read, and the planner says what it means.
 """
 
 from __future__ import annotations
@@ -11,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from penstock.sql.dialects.ksqldb import refuse
 from penstock.sql.durations import NotADuration, parse_duration
-from penstock.sql.nodes import HOP, SESSION, TUMBLE, WindowCall, WindowPart
+from penstock.sql.nodes import HOP, SESSION, TUMBLE, WindowCall, WindowPart, Within
 
 if TYPE_CHECKING:
     from penstock.sql.queries import QueryGrammar
+    from penstock.sql.relations import RelationGrammar
 
 T = TokenType
 _KINDS: Final = {"TUMBLING": TUMBLE, "HOPPING": HOP, "SESSION": SESSION}
@@ -45,15 +47,14 @@ def parse_window(parser: QueryGrammar) -> WindowCall:
         parser.expect("SIZE")
         found["size"] = _duration(parser)
     while parser.symbol(T.COMMA):
-        token = parser.current
         if kind == HOP and "slide" not in found and parser.word("ADVANCE", "BY"):
             found["slide"] = _duration(parser)
-        elif token.text.upper() in ("GRACE", "RETENTION"):
-            words = "GRACE PERIOD" if token.text.upper() == "GRACE" else "RETENTION"
-            hint = "give the delay in the WATERMARK of the stream" if words == "GRACE PERIOD" else "leave it out"
-            refuse(f"{words} of a window", hint, token)
+        elif "grace" not in found and parser.word("GRACE", "PERIOD"):
+            found["grace"] = _duration(parser, least=0)
+        elif "retention" not in found and parser.word("RETENTION"):
+            found["retention"] = _duration(parser)
         else:
-            parser.fail("ADVANCE BY" if kind == HOP else ")")
+            parser.fail("ADVANCE BY" if kind == HOP and "slide" not in found else ")")
     if kind == HOP and "slide" not in found:
         parser.fail("ADVANCE BY")
     parser.expect_symbol(T.R_PAREN, ")")
@@ -62,7 +63,21 @@ def parse_window(parser: QueryGrammar) -> WindowCall:
     return made
 
 
-def _duration(parser: QueryGrammar) -> int:
+def parse_within(parser: RelationGrammar) -> Within | None:
+    """WITHIN 1 HOUR, or WITHIN (1 HOUR, 2 HOURS), before the condition of a join."""
+    if parser.following.token_type not in {T.NUMBER, T.L_PAREN} or not parser.word("WITHIN"):
+        return None
+    if not parser.symbol(T.L_PAREN):
+        length = _duration(parser, least=0)
+        return Within(before=length, after=length)
+    before = _duration(parser, least=0)
+    parser.expect_symbol(T.COMMA, ",")
+    after = _duration(parser, least=0)
+    parser.expect_symbol(T.R_PAREN, ")")
+    return Within(before=before, after=after)
+
+
+def _duration(parser: RelationGrammar, least: int = 1) -> int:
     number, unit = parser.current, parser.following
     if number.token_type != T.NUMBER:
         parser.fail("a number")
@@ -70,7 +85,7 @@ def _duration(parser: QueryGrammar) -> int:
         found = parse_duration(number.text, unit.text)
     except NotADuration:
         parser.fail("a number of DAYS, HOURS, MINUTES, SECONDS or MILLISECONDS")
-    if found.months or found.micros <= 0:
+    if found.months or found.micros < least:
         parser.fail("a number of DAYS, HOURS, MINUTES, SECONDS or MILLISECONDS")
     parser.symbol(T.NUMBER)
     parser.expect(unit.text)

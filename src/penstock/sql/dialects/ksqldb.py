@@ -1,4 +1,4 @@
-"""ksqlDB: recognised and, but for its windows (ksql_windows), refused."""
+"""ksqlDB: recognised and, but for its windows and WITHIN (ksql_windows), refused."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def refuse(what: str, hint: str, token: Token) -> NoReturn:
 
 
 def check_clause(parser: Reader) -> bool:
-    """Whether a window of ksqlDB begins behind a relation; refuses its other clauses."""
+    """Whether a window of ksqlDB, or its WITHIN, begins behind a relation; refuses its other clauses."""
     token, following = parser.current, parser.following
     upper = token.text.upper()
     if token.token_type == TokenType.WINDOW and following.text.upper() in _WINDOWS:
         return True
     if token.token_type != TokenType.VAR:
         return False
-    if upper == "WITHIN" and (following.token_type in {TokenType.NUMBER, TokenType.L_PAREN}):
-        refuse("WITHIN", "ON … AND a.ts BETWEEN b.ts - INTERVAL '2' HOUR AND b.ts", token)
+    if upper == "WITHIN" and following.token_type in {TokenType.NUMBER, TokenType.L_PAREN}:
+        return True
     if upper == "GRACE" and following.text.upper() == "PERIOD":
         refuse("GRACE PERIOD", "give the delay in the WATERMARK of the stream", token)
     return False

@@ -19,14 +19,23 @@ from typing import Any, Final
 from penstock.errors import RuntimeFailure
 from penstock.failpoints import hit
 from penstock.stores.private_files import sync_directory, write_private
+from penstock.stores.written_batches import read_written
 
 _turn: Final = Lock()  # one append at a time in this process; a lock on the file keeps those of other databases out
 
 
 def append_once(
-    path: Path, producer: str, batch_id: int | None, content: bytes, header: bytes = b"", *, lines: bool = True
+    path: Path,
+    producer: str,
+    batch_id: int | None,
+    content: bytes,
+    header: bytes = b"",
+    *,
+    lines: bool = True,
+    input_hash: str = "",
 ) -> bool:
-    """Append the content of a batch; False where the file has it already. The header stands at its very beginning.
+    """Append the content of a batch; False where the file has it already, SINK_REFUSED where it has another one of its
+    number. The header stands at its very beginning.
 
     `lines`: the content begins a line of its own, also behind one that somebody has not ended.
     """
@@ -38,7 +47,8 @@ def append_once(
             kept = _read(note)
             length = _cut_back(path, file, kept)
             batches = kept.setdefault("batches", {})
-            if batch_id is not None and batches.get(producer, -1) >= batch_id:
+            known = read_written(batches.get(producer, ""))
+            if batch_id is not None and known.has(batch_id, input_hash, f"file {path}"):
                 return False
             write_private(note, json.dumps({**kept, "start": length}).encode())
             sync_directory(path.parent)
@@ -49,7 +59,7 @@ def append_once(
             kept["length"] = os.fstat(file.fileno()).st_size
             hit("file_sink.after_append")
             if batch_id is not None:
-                batches[producer] = batch_id
+                batches[producer] = known.with_batch(batch_id, input_hash).text()
             kept.pop("start", None)
             write_private(note, json.dumps(kept).encode())
     return True

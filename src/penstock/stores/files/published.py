@@ -2,8 +2,8 @@
 
 Files are written under `.penstock` in the target directory, where no reader looks. When all of a batch are there, one
 file that lists them with their final names takes the place of the list before: from then on the batch is published.
-Renaming them follows, and is finished by whoever comes next if it was cut off. A batch that is on the list, or older
-than it, is not written again; so a published file never changes, and none is there twice.
+Renaming them follows, and is finished by whoever comes next if it was cut off. A batch that is on the list is not
+written again; so a published file never changes, and none is there twice.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Final
 from penstock.failpoints import hit
 from penstock.stores.files.part_writer import Part
 from penstock.stores.private_files import sync_directory, write_private
+from penstock.stores.written_batches import WrittenBatches, read_written
 
 _HIDDEN: Final = ".penstock"
 
@@ -31,10 +32,11 @@ class Publisher:
         self._list = target / _HIDDEN / f"{self.mark}.json"
         self.unpublished = target / _HIDDEN / self.mark
 
-    def begin(self, batch_id: int | None) -> bool:
-        """Get ready for the files of a batch; False where they are published already."""
+    def begin(self, batch_id: int | None, input_hash: str = "") -> bool:
+        """Get ready for the files of a batch; False where they are published already, SINK_REFUSED where those of
+        another one with its number are."""
         known = self._finish()
-        if batch_id is not None and known is not None and known >= batch_id:
+        if batch_id is not None and known.has(batch_id, input_hash, f"directory {self.target}"):
             return False
         shutil.rmtree(self.unpublished, ignore_errors=True)
         self.unpublished.mkdir(parents=True)
@@ -45,7 +47,9 @@ class Publisher:
         kept = self._kept()
         return int(kept["rows"]) if kept.get("batch") == batch_id else 0
 
-    def publish(self, batch_id: int | None, parts: Sequence[Part], prefix: str, suffix: str) -> None:
+    def publish(
+        self, batch_id: int | None, parts: Sequence[Part], prefix: str, suffix: str, input_hash: str = ""
+    ) -> None:
         """Make the files of a batch visible, under names that tell the writer and the batch."""
         kept = self._kept()
         number = kept.get("loose", 0) + 1 if batch_id is None else batch_id
@@ -58,14 +62,15 @@ class Publisher:
         if batch_id is None:
             entry["loose"] = number
         else:
-            entry |= {"batch": batch_id, "rows": sum(part.rows for part in parts)}
+            batches = read_written(kept.get("batches", "")).with_batch(batch_id, input_hash)
+            entry |= {"batch": batch_id, "rows": sum(part.rows for part in parts), "batches": batches.text()}
         sync_directory(self.unpublished)
         write_private(self._list, json.dumps(entry).encode())
         self._finish()
         shutil.rmtree(self.unpublished, ignore_errors=True)
 
-    def _finish(self) -> int | None:
-        """Rename what is on the list and not in place yet; the last batch that is published."""
+    def _finish(self) -> WrittenBatches:
+        """Rename what is on the list and not in place yet; the batches that are published."""
         kept = self._kept()
         places: set[Path] = set()
         for name, final in kept.get("files", ()):
@@ -77,8 +82,7 @@ class Publisher:
                 places.add(target.parent)
         for place in places:
             sync_directory(place)
-        batch = kept.get("batch")
-        return int(batch) if batch is not None else None
+        return read_written(kept.get("batches", ""))
 
     def _kept(self) -> dict[str, Any]:
         try:

@@ -20,7 +20,6 @@ class BagTable(KeptTable):
 
     def __init__(self, table: str, place: int, rows: KeptRows, changes: RowChanges) -> None:
         super().__init__(table, place, rows)
-        self._table = table
         self._history = f"{table}_h"
         self._changes = changes
         self._columns = list(self.source.columns.values())
@@ -74,7 +73,7 @@ class BagTable(KeptTable):
             self._changed(),
         ]
 
-    def tidies(self, floor: int) -> list[str]:
+    def tidies(self, floor: int, clock_us: int) -> list[str]:
         return [f"DELETE FROM {self._history} WHERE since <= {floor}"]
 
     def _changed(self) -> str:

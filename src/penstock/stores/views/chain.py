@@ -138,6 +138,16 @@ class Chain:
                 self._note(writer, table, first, count, moved)
         return result
 
+    def pass_time(self, writer: Writer, name: str, now_us: int, clock_us: int, failed: Collection[str]) -> Refreshed:
+        """The clock of a view has moved: bring it along, and those built on it."""
+        table = _filled(self.views[name])
+        mark = replace(_mark(self._newest(table, ()), now_us, self._last_seq[name] + 1), clock_us=clock_us)
+        with self._of(table):
+            count = table.refresh(writer, (), self._own(table, mark))
+        result = self.refresh(writer, table, mark, count, failed)
+        result.changes[name] = count
+        return result
+
     def refill(self, writer: Writer, below: Iterable[ViewTable], now_us: int, failed: Collection[str]) -> Refreshed:
         """Views have become what they were once: answer everything anew that is built on them and follows."""
         result = Refreshed()

@@ -20,14 +20,13 @@ class ChangedTable(KeptTable):
 
     def __init__(self, table: str, place: int, rows: KeptRows, changes: RowChanges) -> None:
         super().__init__(table, place, rows)
-        self._table = table
         self._history = f"{table}_h"
         self._changes = changes
         self._versioned = changes.version is not None
         self._columns = list(self.source.columns.values())
         self._key = [self.source.columns[key] for key in changes.key]
         self._new, self._old = f"cn{place}", f"co{place}"
-        self.source = Source(self._present(table), self.source.changed, self.source.columns)
+        self.source = Source(self.shown.now(self._present(table)), self.source.changed, self.source.columns)
 
     @property
     def tables(self) -> list[str]:
@@ -36,6 +35,10 @@ class ChangedTable(KeptTable):
     @property
     def seen(self) -> str:
         return f"(SELECT 1 FROM {self._table} UNION ALL SELECT 1 FROM {self._history})"
+
+    @property
+    def present(self) -> str:
+        return self._present(self._table)
 
     @property
     def given(self) -> dict[str, str]:
@@ -87,7 +90,7 @@ class ChangedTable(KeptTable):
             f"INSERT INTO {self.source.changed} SELECT {', '.join(self._columns)} FROM {self._present('ex')}",
         ]
 
-    def tidies(self, floor: int) -> list[str]:
+    def tidies(self, floor: int, clock_us: int) -> list[str]:
         return [f"DELETE FROM {self._history} WHERE since <= {floor}"]
 
     def _changed(self, one: str, other: str) -> str:

@@ -176,7 +176,11 @@ class ViewDatabase:
         if isinstance(error, data) and "returned by a subquery" in text:
             return RuntimeFailure("DATA_ERROR", MANY_ROWS, hint=MANY_ROWS_HINT)
         if isinstance(error, data):
-            told = re.sub(r"\bINT(8|16|32|64|128)\b", lambda found: _WIDTHS[found[1]], text)
+            told = _our_types(text)
+            if (beyond := _BEYOND.search(text)) is not None:
+                told = f"{beyond['value']} does not fit into {_our_types(beyond['type'])}"
+                if beyond["from"] == _SUM:
+                    return RuntimeFailure("DATA_ERROR", f"overflow, in a sum: {told}", hint=SUM_HINT)
             return RuntimeFailure("DATA_ERROR", told, hint=_mend(told))
         if isinstance(error, duckdb.OutOfMemoryException):
             return RuntimeFailure("STORAGE_FULL", f"the view store ran out of memory: {text}", hint="ask for less")
@@ -192,10 +196,21 @@ def first_line(error: Exception) -> str:
     return line[:1].lower() + line[1:]
 
 
+# A value that is out of the range of a type.
+_BEYOND: Final = re.compile(
+    r"type (?P<from>\w+) with value (?P<value>\S+) can't be cast because the value is out of range for the destination "
+    r"type (?P<type>\w+)"
+)
+_SUM: Final = "INT128"  # only sums of whole numbers are so wide
+SUM_HINT: Final = "sum a wider type: SUM(CAST(… AS DECIMAL(38, 0))); TRY_SUM gives NULL where a sum does not fit"
 MANY_ROWS: Final = "a subquery that stands for one value has more than one row"
 MANY_ROWS_HINT: Final = "IN compares with all of them; an aggregate such as MAX, or ORDER BY … LIMIT 1, makes it one"
 # What DuckDB calls its whole numbers, in our words.
 _WIDTHS: Final = {"8": "TINYINT", "16": "SMALLINT", "32": "INT", "64": "BIGINT", "128": "DECIMAL(38, 0)"}
+
+
+def _our_types(text: str) -> str:
+    return re.sub(r"\bINT(8|16|32|64|128)\b", lambda found: _WIDTHS[found[1]], text)
 
 
 def _mend(text: str) -> str:

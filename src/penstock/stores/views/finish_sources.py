@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import InternalError
 from penstock.frozen import frozen
 from penstock.stores.duckdb_types import duckdb_type
+from penstock.stores.views.shown_rows import ShownRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,10 @@ class KeptTable:
 
     def __init__(self, table: str, place: int, rows: KeptRows) -> None:
         self._place = place
-        self.source = Source(table, f"x{place}", {entry.name: f"r{at}" for at, entry in enumerate(rows.columns)})
+        self._table = table
+        columns = {entry.name: f"r{at}" for at, entry in enumerate(rows.columns)}
+        self.shown = ShownRows(rows, columns)
+        self.source = Source(self.shown.now(table), f"x{place}", columns)
         self._types: list[str] = []
         for entry in rows.columns:
             if entry.type is None:
@@ -48,38 +52,50 @@ class KeptTable:
     @property
     def tables(self) -> list[str]:
         """What is to be dropped with the view."""
-        return [self.source.table]
+        return [self._table]
 
     @property
     def seen(self) -> str:
         """A relation with a row where any row has come."""
-        return self.source.table
+        return self._table
+
+    @property
+    def present(self) -> str:
+        """The rows that are there, shown or not."""
+        return self._table
 
     def creates(self) -> list[str]:
         """Make the tables."""
         own = self.source.columns.values()
         listed = "".join(f", {name} {kind}" for name, kind in zip(own, self._types, strict=True))
-        return [f"CREATE TABLE {self.source.table} (batch BIGINT{listed})"]
+        return [f"CREATE TABLE {self._table} (batch BIGINT{listed})"]
 
-    def tidies(self, floor: int) -> list[str]:
-        """Let go of what only going back behind a batch would need; nothing is kept for that here."""
-        return []
+    def tidies(self, floor: int, clock_us: int) -> list[str]:
+        """Let go of what only going back behind a batch would need: rows that the clock, as it was then, had taken out
+        of what is shown."""
+        return [f"DELETE FROM {self._table} WHERE {over}" for over in self.shown.over(clock_us)]
 
     def adds(self, batch: int) -> list[str]:
         """The rows of a batch, which stands in `bt`, become kept ones."""
         own = self.source.columns.values()
         staged = "".join(f", s{self._place}_{name}" for name in own)
-        came = f"INSERT INTO {self.source.table} SELECT {batch}{staged} FROM bt WHERE side = {self._place}"
+        # What comes when its time is over is never shown, however far one goes back.
+        rows = f"SELECT {batch}{staged} FROM bt WHERE side = {self._place}{self.shown.still(f's{self._place}_')}"
+        came = f"INSERT INTO {self._table} {rows}"
         returned = f"WITH i AS ({came} RETURNING {', '.join(own)}) FROM i"
         return [f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS {returned}"]
 
     def expires(self, batch: int) -> list[str]:
         """The rows of batches up to one are kept no longer; they are among what has changed."""
-        gone = f"DELETE FROM {self.source.table} WHERE batch <= {batch} RETURNING *"
+        gone = f"DELETE FROM {self._table} WHERE batch <= {batch} RETURNING *"
         return [
             f"CREATE OR REPLACE TEMP TABLE ex AS WITH o AS ({gone}) SELECT * EXCLUDE (batch) FROM o",
             f"INSERT INTO {self.source.changed} FROM ex",
         ]
+
+    def crosses(self, before_us: int, now_us: int) -> list[str]:
+        """The rows that the clock brought in or took out on its way are among what has changed."""
+        return self.shown.crosses(self.source.changed, self.present, before_us, now_us)
 
     def unchanged(self) -> str:
         """No batch of its own is worked on."""
@@ -88,7 +104,7 @@ class KeptTable:
 
     def forgets(self, batch: int) -> list[str]:
         """The rows that came after a batch are kept no longer."""
-        gone = f"DELETE FROM {self.source.table} WHERE batch > {batch} RETURNING *"
+        gone = f"DELETE FROM {self._table} WHERE batch > {batch} RETURNING *"
         return [
             f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS WITH o AS ({gone}) SELECT * EXCLUDE (batch) FROM o"
         ]

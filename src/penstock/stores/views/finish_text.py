@@ -13,6 +13,7 @@ from penstock.stores.duckdb_types import duckdb_type, quoted
 from penstock.stores.views.bag_table import BagTable
 from penstock.stores.views.changed_table import ChangedTable
 from penstock.stores.views.finish_sources import KeptTable, Source
+from penstock.stores.views.stamped_rows import StampedRows
 from penstock.stores.views.touched_keys import Keys, counting
 from penstock.stores.views.view_rows import ViewRows
 
@@ -32,6 +33,10 @@ class StageText:
         self._below = below
         self.source = Source(table, changed, {name: f"c{place}" for place, (name, _) in enumerate(stage.columns)})
         self._listed = ", ".join(self.source.columns.values())
+
+    @property
+    def timed(self) -> bool:
+        return self._stage.timed
 
     @property
     def keyed(self) -> bool:
@@ -102,13 +107,16 @@ class FinishText:
                 self.kept.append(_kept(f"store.r{number}_{place}", place, rows))
                 sources.append(self.kept[-1].source)
             else:
-                self.views.append(ViewRows(place, rows, views[rows.relation]))
+                parent = views[rows.relation]
+                stamped = StampedRows(f"store.r{number}_{place}", place, rows, parent) if rows.stamps else None
+                self.views.append(stamped or ViewRows(place, rows, parent))
                 sources.append(self.views[-1].source)
         self.stages: list[StageText] = []
         for place, stage in enumerate(plan.stages, start=1):
             table = f"store.v{number}" if place == len(plan.stages) else f"store.g{number}_{place}"
             self.stages.append(StageText(table, f"x{len(sources)}", stage, tuple(sources)))
             sources.append(self.stages[-1].source)
+        self.clocked = plan.clocked
         self._view = self.stages[-1].source
         self._unique = plan.unique
         self._visible = [self._view.columns[name] for name, _ in spec.columns]
@@ -118,10 +126,15 @@ class FinishText:
         self.logged = ", ".join(f"{side}{place}" for side in "ba" for place in range(len(self._visible)))
 
     @property
+    def sources(self) -> list[KeptTable | ViewRows]:
+        """Where rows come from."""
+        return [*self.kept, *self.views]
+
+    @property
     def tables(self) -> list[str]:
         return [
             self.log,
-            *(table for kept in self.kept for table in kept.tables),
+            *(table for kept in self.sources for table in kept.tables),
             *(each.source.table for each in self.stages),
         ]
 
@@ -136,7 +149,7 @@ class FinishText:
     def creates(self) -> list[str]:
         logged = "".join(f", {side}{place} {kind}" for side in "ba" for place, kind in enumerate(self._types))
         log = f"CREATE TABLE {self.log} (seq BIGINT, op VARCHAR, batch BIGINT, done BIGINT, wm BIGINT{logged})"
-        kept = [statement for rows in self.kept for statement in rows.creates()]
+        kept = [statement for rows in self.sources for statement in rows.creates()]
         return [log, *kept, *(stage.create() for stage in self.stages)]
 
     def logs(self, mark: BatchMark) -> str:

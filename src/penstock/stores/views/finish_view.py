@@ -8,12 +8,13 @@ by taking the rows of later ones away, putting back what they had replaced, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InternalError
 from penstock.stores.views.database import one_row
 from penstock.stores.views.finish_text import FinishText
 from penstock.stores.views.model import ViewSpec
+from penstock.stores.views.shown_rows import set_clock
 from penstock.stores.views.touched_keys import ALL_KEYS, Keys
 from penstock.stores.views.view_table import KEPT_BATCHES, NO_VIEWS, TIDY_EVERY, BatchMark, ViewTable, picked
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
     import duckdb
     import pyarrow as pa
+
+
+# Where a condition on the clock says nothing of when its answer changes, it is asked so often.
+_ASKED_EVERY_US: Final = 1_000_000
 
 
 class FinishView:
@@ -37,15 +42,20 @@ class FinishView:
         if spec.finish is None:
             raise InternalError(f"view {spec.name} has no finish")
         self._text = FinishText(number, spec, spec.finish, views)
-        self._clocks = f"store.t{number}"  # of batches, where rows are kept for a time
+        self._clocks = f"store.t{number}"  # of batches, where rows are kept or shown for a time
+        self.clocked = self._text.clocked  # texts ask its clock
         self.parents: tuple[ViewTable, ...] = tuple({rows.parent.id: rows.parent for rows in self._text.views}.values())
         self.fed = bool(self._text.kept)  # batches bring rows of its own
 
     def create(self, writer: duckdb.DuckDBPyConnection) -> None:
         for statement in self._text.creates():
             writer.execute(statement)
-        if self.spec.ttl_us is not None:
+        if self._timed:
             writer.execute(f"CREATE TABLE {self._clocks} (batch BIGINT, clock BIGINT)")
+
+    @property
+    def _timed(self) -> bool:
+        return self.clocked or self.spec.ttl_us is not None
 
     def drop(self, writer: duckdb.DuckDBPyConnection) -> None:
         for table in self._text.tables:
@@ -55,9 +65,10 @@ class FinishView:
     def apply(self, writer: duckdb.DuckDBPyConnection, rows: pa.Table, mark: BatchMark) -> int:
         if mark.batch % TIDY_EVERY == 0:
             self._tidy(writer, mark.batch - KEPT_BATCHES)
-        if not rows.num_rows and self.spec.ttl_us is None:
+        if not rows.num_rows and not self._timed:
             return 0
         text = self._text
+        before = self._move_clock(writer, mark)
         names, stored = text.given
         # Where a statement fails, the transaction ends and takes the name with it.
         writer.register("bt", picked(rows, self.spec.name, names, stored))
@@ -69,30 +80,78 @@ class FinishView:
             writer.execute(view.unchanged())
         if self.spec.ttl_us is not None:
             self._expire(writer, mark, mark.clock_us - self.spec.ttl_us)
+        self._cross(writer, before)
         return self._log_differences(writer, mark) if self._answer(writer) else 0
 
     def _expire(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark, upto_us: int) -> None:
         """Let go of the rows of batches that were run before a time. Nobody can go back before that any more."""
         row = one_row(writer, f"SELECT max(batch) FROM {self._clocks} WHERE clock <= {upto_us}")
-        writer.execute(f"INSERT INTO {self._clocks} VALUES ({mark.batch}, {mark.clock_us})")
+        if not self.clocked:
+            writer.execute(f"INSERT INTO {self._clocks} VALUES ({mark.batch}, {mark.clock_us})")
         if row is None or row[0] is None:
             return
         for kept in self._text.kept:
             for statement in kept.expires(row[0]):
                 writer.execute(statement)
-        writer.execute(f"DELETE FROM {self._clocks} WHERE batch <= {row[0]}")
+        writer.execute(f"DELETE FROM {self._clocks} WHERE batch <= {row[0]} AND batch < {mark.batch}")
         writer.execute("UPDATE store.views SET floor = ? WHERE id = ?", [mark.batch, self.id])
 
+    def _clock(self, writer: duckdb.DuckDBPyConnection) -> int:
+        """The time that the view shows; 0 before its first batch."""
+        row = one_row(writer, f"SELECT max(clock) FROM {self._clocks}")
+        return 0 if row is None or row[0] is None else int(row[0])
+
+    def _move_clock(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark) -> int:
+        """Bring the clock of the view to the time of a batch, never back; the time before."""
+        if not self.clocked:
+            return 0
+        before = self._clock(writer)
+        now = max(before, mark.clock_us or mark.at_us)
+        if not self.fed:
+            writer.execute(f"DELETE FROM {self._clocks}")  # nobody goes back here
+        writer.execute(f"INSERT INTO {self._clocks} VALUES ({mark.batch}, {now})")
+        writer.execute(set_clock(now))
+        return before
+
+    def _cross(self, writer: duckdb.DuckDBPyConnection, before_us: int) -> None:
+        """Rows that the clock brought in or took out have changed too."""
+        if not self.clocked:
+            return
+        now = self._clock(writer)
+        for source in self._text.sources:
+            for statement in source.crosses(before_us, now):
+                writer.execute(statement)
+
+    def due(self, reader: duckdb.DuckDBPyConnection) -> int | None:
+        """The time at which the answer may be another one though no row comes; None: never."""
+        if not self.clocked:
+            return None
+        clock = self._clock(reader)
+        times = [clock + _ASKED_EVERY_US] if any(stage.timed for stage in self._text.stages) else []
+        for source in self._text.sources:
+            query = source.shown.due(source.present, clock)
+            row = one_row(reader, query) if query is not None else None
+            times += [int(row[0])] if row is not None and row[0] is not None else []
+        return min(times, default=None)
+
     def refresh(self, writer: duckdb.DuckDBPyConnection, moved: Collection[int], mark: BatchMark) -> int:
-        """Views that it is built on have changed, told by their numbers: answer what that touches."""
+        """Views that it is built on have changed, told by their numbers, or time has gone on: answer what that
+        touches."""
+        before = self._move_clock(writer, mark)
         for kept in self._text.kept:
             writer.execute(kept.unchanged())
         for view in self._text.views:
-            writer.execute(view.changed() if view.parent.id in moved else view.unchanged())
+            for statement in view.changed() if view.parent.id in moved else [view.unchanged()]:
+                writer.execute(statement)
+        self._cross(writer, before)
         return self._log_differences(writer, mark) if self._answer(writer) else 0
 
     def refill(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark) -> int:
         """Answer everything from what the store holds now; what differs is logged as the changes of the batch."""
+        self._move_clock(writer, mark)
+        for view in self._text.views:
+            for statement in view.filled():
+                writer.execute(statement)
         for stage in self._text.stages:
             for statement in stage.answers(ALL_KEYS):
                 writer.execute(statement)
@@ -112,9 +171,9 @@ class FinishView:
             writer.execute(stage.touched())
             row = one_row(writer, stage.counted())
             assert row is not None
-            keys = Keys.counted(row)
+            keys = ALL_KEYS if stage.timed else Keys.counted(row)
             # An aggregate of all rows has a row from the first batch on, whatever came in it.
-            answered = bool(keys.touched) or not (stage.keyed or _count(writer, stage.source.table))
+            answered = stage.timed or bool(keys.touched) or not (stage.keyed or _count(writer, stage.source.table))
             for statement in stage.answers(keys) if answered else ():
                 writer.execute(statement)
             if stage is not self._text.stages[-1]:
@@ -126,7 +185,17 @@ class FinishView:
         for kept in text.kept:
             for statement in kept.forgets(batch):
                 writer.execute(statement)
-        if any(_count(writer, kept.seen) for kept in text.kept):
+        for view in text.views:
+            writer.execute(view.unchanged())
+        if self.clocked:
+            before = self._clock(writer)
+            writer.execute(f"DELETE FROM {self._clocks} WHERE batch > {batch}")
+            writer.execute(set_clock(self._clock(writer)))
+            self._cross(writer, before)
+        # Rows whose time is over may all be forgotten: the clocks tell that there were batches.
+        if any(
+            _count(writer, seen) for seen in ([self._clocks] if self.clocked else [kept.seen for kept in text.kept])
+        ):
             self._answer(writer)
         else:  # as it was before the first batch: not even an aggregate of all rows has a row
             for stage in text.stages:
@@ -137,7 +206,13 @@ class FinishView:
 
     def _tidy(self, writer: duckdb.DuckDBPyConnection, floor: int) -> None:
         """Let go of rows that were replaced long ago; nobody goes back behind `floor`."""
-        statements = [statement for kept in self._text.kept for statement in kept.tidies(floor)]
+        then = 0
+        if self.clocked:
+            row = one_row(writer, f"SELECT max(clock) FROM {self._clocks} WHERE batch <= {floor}")
+            then = 0 if row is None or row[0] is None else int(row[0])
+            # Of those before, the last one is still wanted: it is what the view shows of a batch after it.
+            writer.execute(f"DELETE FROM {self._clocks} WHERE batch <= {floor} AND clock < {then}")
+        statements = [statement for kept in self._text.kept for statement in kept.tidies(floor, then)]
         if floor <= 0 or not statements:
             return
         for statement in statements:

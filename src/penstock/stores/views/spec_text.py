@@ -10,7 +10,7 @@ from penstock.stores.views.model import ViewSpec
 from penstock.types import Field, SqlType
 
 if TYPE_CHECKING:
-    from penstock.plan.finish_plan import Asked, FinishPlan, RowChanges
+    from penstock.plan.finish_plan import Asked, FinishPlan, KeptRows, RowChanges
     from penstock.plan.merge_plan import MergePlan
     from penstock.plan.pane_plan import PanePlan
     from penstock.plan.windows_plan import WindowsPlan
@@ -81,6 +81,7 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
                 list(rows.shown),
                 *([] if rows.changes is None else [asdict(rows.changes)]),
                 *([] if rows.read is None else [rows.read]),
+                *([_bounds_out(rows)] if rows.since or rows.until or rows.stamps else []),
             ]
             for rows in plan.rows
         ],
@@ -92,6 +93,7 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
                 "columns": [[name, _type_out(kind)] for name, kind in stage.columns],
                 "keys": list(stage.keys),
                 "unique": None if stage.unique is None else list(stage.unique),
+                **({"timed": True} if stage.timed else {}),
             }
             for stage in plan.stages
         ],
@@ -116,6 +118,14 @@ def _changes_in(document: dict[str, Any]) -> RowChanges:
     return RowChanges(**{**document, "key": tuple(document["key"])})
 
 
+def _bounds_in(document: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(document[name]) for name in ("since", "until", "stamps")}
+
+
+def _bounds_out(rows: KeptRows) -> dict[str, list[str]]:
+    return {"since": list(rows.since), "until": list(rows.until), "stamps": list(rows.stamps)}
+
+
 def _finish_in(document: dict[str, Any]) -> FinishPlan:
     from penstock.plan.finish_plan import FinishPlan, KeptColumn, KeptRows, Leaf, Stage
 
@@ -124,8 +134,9 @@ def _finish_in(document: dict[str, Any]) -> FinishPlan:
             relation,
             tuple(KeptColumn(name, _maybe_in(kind)) for name, kind in columns),
             tuple(shown),
-            changes=next((_changes_in(each) for each in more if isinstance(each, dict)), None),
+            changes=next((_changes_in(each) for each in more if isinstance(each, dict) and "key" in each), None),
             read=next((each for each in more if isinstance(each, str)), None),
+            **next((_bounds_in(each) for each in more if isinstance(each, dict) and "until" in each), {}),
         )
         for relation, columns, shown, *more in document["rows"]
     )
@@ -140,6 +151,7 @@ def _finish_in(document: dict[str, Any]) -> FinishPlan:
             columns=tuple((name, _type_in(kind)) for name, kind in stage["columns"]),
             keys=tuple(stage["keys"]),
             unique=None if stage["unique"] is None else tuple(stage["unique"]),
+            timed=bool(stage.get("timed")),
         )
         for stage in document["stages"]
     )

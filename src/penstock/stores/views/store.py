@@ -270,7 +270,9 @@ class ViewStore(Deliveries, JobRecords):
         reached("view.before_commit")
         return found
 
-    def stage(self, job: str, view: str, batch_id: int, rows: pa.Table, closing_us: int = 0) -> BatchChanges:
+    def stage(
+        self, job: str, view: str, batch_id: int, rows: pa.Table, closing_us: int = 0, clock_us: int = 0
+    ) -> BatchChanges:
         """Bring the rows of a batch into a view ahead of the ledger, and tell what has changed: for a sink, which is
         told before the batch is committed. A batch that is staged already has the same changes again."""
         with self._lock:
@@ -279,7 +281,8 @@ class ViewStore(Deliveries, JobRecords):
             with self._database.transaction() as writer:
                 facts = records.read_facts(writer, job)
                 if facts.get(_STAGED, -1) < batch_id:
-                    mark = BatchMark(batch_id, self._clock(), None, self._last_seq[view] + 1, closing_us)
+                    first = self._last_seq[view] + 1
+                    mark = BatchMark(batch_id, self._clock(), None, first, closing_us, clock_us)
                     changes = table.apply(writer, rows, mark)
                     records.write_facts(writer, job, {**facts, _STAGED: batch_id})
                 if batch_id % TIDY_EVERY == 0 and batch_id > KEPT_CHANGES:
@@ -361,6 +364,18 @@ class ViewStore(Deliveries, JobRecords):
                 return
             _, failed = self._refreshing(
                 lambda writer, failed: self._chain.release(writer, view, self._clock(), failed), own=view
+            )
+        with self._changed:
+            self._changed.notify_all()
+        self._tell(failed)
+
+    def move_clock(self, view: str, clock_us: int) -> None:
+        """Time has gone on for a view that no batches come into: bring in and take out what that asks for."""
+        with self._lock:
+            if self._chain.still(self._table(view).spec.name):
+                return
+            _, failed = self._refreshing(
+                lambda writer, failed: self._chain.pass_time(writer, view, self._clock(), clock_us, failed), own=view
             )
         with self._changed:
             self._changed.notify_all()

@@ -12,6 +12,7 @@ from penstock.stores.arrow_values import python_dicts
 from penstock.stores.duckdb_types import from_duckdb, quoted
 from penstock.stores.views.change_log import LoggedChanges, read_changes, read_logged, read_snapshot
 from penstock.stores.views.database import fetched, one_row
+from penstock.stores.views.finish_view import FinishView
 from penstock.stores.views.model import Answer, Snapshot, StoredChange
 from penstock.stores.views.panes_view import PanesView
 from penstock.stores.views.reading import answer
@@ -93,6 +94,14 @@ class StoreReading:
         with self._database.snapshot() as reader:
             row = one_row(reader, table.kept_panes())
         return 0 if row is None else int(row[0])
+
+    def due(self, view: str) -> int | None:
+        """The time at which a view may show other rows though none come, in microseconds; None: never."""
+        table = self._views.get(view)
+        if not isinstance(table, FinishView) or not table.clocked:
+            return None
+        with self._database.snapshot() as reader:
+            return table.due(reader)
 
     def last_seq(self, view: str) -> int:
         """The sequence number of the last change of a view, 0 where it had none."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from penstock.stores.views.model import LedgerEntry
     from penstock.types import SqlType
 
+# Filled in by whoever knows what a job reads.
+_NOWHERE: Final = "NULL::VARCHAR AS topic, NULL::INTEGER AS topic_partition"
 _QUERIES: Final = {
     "penstock.job_history": 'SELECT job, "at", from_state, to_state, reason FROM store.job_history ORDER BY "at"',
     "penstock.checkpoints": (
@@ -31,12 +33,12 @@ _QUERIES: Final = {
         f"WHERE hash NOT IN ('{HELD}', '{WAITS}') ORDER BY job, batch"
     ),
     "penstock.late_rows": (
-        'SELECT job, stream, partition, "offset", event_time, watermark, lateness, "row", batch_id '
-        'FROM store.late_rows ORDER BY job, batch_id, stream, partition, "offset"'
+        'SELECT job, stream, partition, "offset", event_time, watermark, lateness, "row", batch_id, '
+        f'{_NOWHERE} FROM store.late_rows ORDER BY job, batch_id, stream, partition, "offset"'
     ),
     "penstock.dead_letters": (
-        'SELECT job, stream, partition, "offset", raw, reason, error, recorded_at '
-        f'FROM store.dead_letters WHERE {NOT_RETRIED} ORDER BY job, batch_id, stream, partition, "offset"'
+        'SELECT job, stream, partition, "offset", raw, reason, error, recorded_at, '
+        f'{_NOWHERE} FROM store.dead_letters WHERE {NOT_RETRIED} ORDER BY job, batch_id, stream, partition, "offset"'
     ),
 }
 
@@ -63,7 +65,7 @@ def _columns(table: SystemTable) -> tuple[tuple[str, SqlType], ...]:
 
 def _offsets(entries: Mapping[str, LedgerEntry]) -> list[tuple[object, ...]]:
     return [
-        (at.connector_id, at.partition, at.offset, at.timestamp_us, job, None, None)
+        (at.connector_id, at.partition, at.offset, at.timestamp_us, job, None, None, None, None)
         for job, entry in sorted(entries.items())
         for at in entry.offsets
     ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import InternalError
 from penstock.stores.duckdb_types import quoted
 from penstock.stores.views.finish_sources import Source
+from penstock.stores.views.shown_rows import ShownRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,17 +28,36 @@ class ViewRows:
         self._rows = rows
         self.parent = parent
         columns = {entry.name: f"r{at}" for at, entry in enumerate(rows.columns)}
-        self.source = Source(self.read(parent.select(), columns), f"x{place}", columns)
+        self.shown = ShownRows(rows, columns)
+        self.present = self.read(parent.select(), columns)
+        self.source = Source(self.shown.now(self.present), f"x{place}", columns)
 
     def read(self, source: str, columns: Mapping[str, str]) -> str:
         """What the plan reads of the view, over a query that gives rows of it."""
         listed = ", ".join(f"{quoted(name)} AS {own}" for name, own in columns.items())
         return f"(WITH {quoted(self._rows.relation)} AS ({source}) SELECT {listed} FROM ({self._rows.read}))"
 
-    def changed(self) -> str:
+    @property
+    def tables(self) -> list[str]:
+        """What is to be dropped with the view."""
+        return []
+
+    def creates(self) -> list[str]:
+        """Make the tables; nothing is kept here."""
+        return []
+
+    def filled(self) -> list[str]:
+        """Everything is answered anew from what is there now; nothing is kept here."""
+        return []
+
+    def changed(self) -> list[str]:
         """What the batch changed there becomes what has changed for the stages."""
         read = self.read(f"FROM {changed_table(self.parent)}", self.source.columns)
-        return f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS FROM {read}"
+        return [f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS FROM {read}"]
+
+    def crosses(self, before_us: int, now_us: int) -> list[str]:
+        """The rows that the clock brought in or took out on its way are among what has changed."""
+        return self.shown.crosses(self.source.changed, self.present, before_us, now_us)
 
     def unchanged(self) -> str:
         """Nothing has changed there."""

@@ -171,7 +171,7 @@ def test_a_plain_file_that_was_cut_is_told(tmp_path: Path) -> None:
         append_once(path, "job@1", 1, b"6\n")
     assert raised.value.condition == "SINK_DAMAGED"
     note = json.loads((tmp_path / ".rows.json.penstock").read_text())
-    assert note == {"batches": {"job@1": 0}, "length": 6, "start": 6}
+    assert note == {"batches": {"job@1": "0:"}, "length": 6, "start": 6}
 
 
 @pytest.mark.parametrize("left", [None, b"1\n", b"1\n2\nx"])
@@ -189,3 +189,20 @@ def test_nothing_is_appended_to_a_plain_file_that_somebody_else_has_changed(tmp_
     path.write_bytes(b"1\n2\n")
     assert append_once(path, "job@1", 1, b"3\n")
     assert path.read_bytes() == b"1\n2\n3\n"
+
+
+def test_batches_of_an_older_state_are_refused(tmp_path: Path) -> None:
+    """A job that was put back counts up to the same numbers with other input: silence would lose those rows."""
+    for number, mark in ((0, "aaaa"), (1, "bbbb"), (2, "cccc")):
+        one = Publisher(tmp_path / "out", "job@1")
+        assert one.begin(number, mark)
+        one.publish(number, put(one, [mark]), "part", ".json", mark)
+        assert append_once(tmp_path / "plain", "job@1", number, b"x\n", input_hash=mark)
+    again = Publisher(tmp_path / "out", "job@1")
+    assert not again.begin(1, "bbbb"), "run again as it was"
+    assert not append_once(tmp_path / "plain", "job@1", 1, b"x\n", input_hash="bbbb")
+    with pytest.raises(RuntimeFailure, match="has batches of this job up to 2, and batch 1 now has other input"):
+        again.begin(1, "dddd")
+    with pytest.raises(RuntimeFailure, match="SINK_REFUSED"):
+        append_once(tmp_path / "plain", "job@1", 2, b"y\n", input_hash="dddd")
+    assert again.begin(3, "eeee")

@@ -123,6 +123,17 @@ def test_relations_are_there_for_one_query_only(store: ViewStore) -> None:
     assert store.read('SELECT * FROM "v"').table.column_names == ["k", "f", "x"]
 
 
+def test_a_sum_that_does_not_fit_is_told_in_our_words(store: ViewStore) -> None:
+    store.create_view(append_view("v"))
+    given = {"r": pa.table({"y": [2**62, 2**62]})}
+    for over in ("", " OVER ()"):
+        with pytest.raises(PenstockError) as refused:
+            store.read(f'SELECT CAST(sum("y"){over} AS BIGINT) FROM "v" RIGHT JOIN "r" ON TRUE', given)
+        assert refused.value.condition == "DATA_ERROR"
+        assert refused.value.message == "overflow, in a sum: 9223372036854775808 does not fit into BIGINT"
+        assert "TRY_SUM" in (refused.value.hint or "")
+
+
 def test_a_query_that_fails_leaves_the_store_in_order(store: ViewStore) -> None:
     store.create_view(append_view("v"))
     store.commit(commit("v", 0, batch_table("append", [("word", 1.0, 2, 1, True)])))

@@ -1,0 +1,98 @@
+"""Where a job begins in topics of Kafka, and where a source with an end ends, by the options of the relation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.connectors.option_values import moment_us, text
+from penstock.errors import OptionError
+
+if TYPE_CHECKING:
+    from penstock.catalog.model import SourceDefinition
+    from penstock.connectors.kafka_cluster import KafkaCluster
+    from penstock.connectors.kafka_notes import Partition
+
+
+def first_offsets(
+    cluster: KafkaCluster, definition: SourceDefinition, found: Sequence[Partition]
+) -> dict[Partition, int]:
+    """An offset for each partition there is, where a new job begins: by the option `start`."""
+    values = definition.options.values
+    start, group = text(values, "start") or "latest", text(values, "group_id")
+    if start == "earliest":
+        return cluster.begins(found)
+    if start == "timestamp":
+        return cluster.at_time(found, (moment_us(values, "start_timestamp") or 0) // 1000)
+    if start == "offsets":
+        begins = cluster.begins(found)
+        given = _given(definition, "start_offsets", found)
+        _check_there(cluster, definition, given, begins)
+        return {**begins, **{one: max(offset, begins[one]) for one, offset in given.items()}}
+    offsets = cluster.ends(found, committed=only_committed(definition))
+    if start == "group" and group is not None:
+        offsets |= cluster.group_offsets(group, found)
+    return offsets
+
+
+def final_offsets(
+    cluster: KafkaCluster, definition: SourceDefinition, found: Sequence[Partition]
+) -> dict[Partition, int]:
+    """Where a source with an end ends, as of now."""
+    values = definition.options.values
+    ends = cluster.ends(found, committed=only_committed(definition))
+    end, group = text(values, "end"), text(values, "group_id")
+    if end == "timestamp":
+        chosen = cluster.at_time(found, (moment_us(values, "end_timestamp") or 0) // 1000)
+    elif end == "offsets":
+        chosen = _given(definition, "end_offsets", found)
+    elif end == "group" and group is not None:
+        chosen = cluster.group_offsets(group, found)
+    else:
+        chosen = ends
+    return {one: min(chosen.get(one, last), last) for one, last in ends.items()}
+
+
+def only_committed(definition: SourceDefinition) -> bool:
+    """Whether records of open and broken transactions are left out."""
+    return definition.options.values.get("isolation_level") != "read_uncommitted"
+
+
+def skips_lost(definition: SourceDefinition) -> bool:
+    """Whether a job goes on where records that it has not read are gone."""
+    return definition.options.values.get("on_data_loss") == "skip"
+
+
+def _given(definition: SourceDefinition, option: str, found: Sequence[Partition]) -> dict[Partition, int]:
+    """Offsets of a statement, which name partitions and no topics: they hold for each topic."""
+    offsets = definition.options.values.get(option)
+    asked = dict(offsets) if isinstance(offsets, tuple) else {}
+    there = {number for _, number in found}
+    for number in asked:
+        if number not in there:
+            raise OptionError(
+                "INVALID_OPTION",
+                f"option {option} of {definition.kind} {definition.name} names partition {number}, which is not there",
+                hint=f"there are partitions 0 to {max(there)}" if there else "the topic has no partitions",
+            )
+    return {one: int(asked[one[1]]) for one in found if one[1] in asked}
+
+
+def _check_there(
+    cluster: KafkaCluster,
+    definition: SourceDefinition,
+    given: Mapping[Partition, int],
+    begins: Mapping[Partition, int],
+) -> None:
+    """Refuse offsets that no record has or will have next; those that are gone already can be skipped."""
+    ends = cluster.ends(given, committed=False)
+    for (topic, number), offset in given.items():
+        first, end = begins[topic, number], ends[topic, number]
+        if offset > end or (offset < first and not skips_lost(definition)):
+            raise OptionError(
+                "INVALID_OPTION",
+                f"option start_offsets of {definition.kind} {definition.name} begins at {offset}, but partition "
+                f"{number} of topic {topic} has offsets {first} to {end}",
+                hint="name an offset that is there"
+                + ("" if offset > end else ", or set on_data_loss = 'skip' to begin with the oldest one"),
+            )

@@ -1,0 +1,150 @@
+"""Whether a query fits the sink that it goes to: its columns, their types, its key, and its changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.catalog.change_keys import with_change_key
+from penstock.errors import ResolutionError, UnsupportedError
+from penstock.plan.infer import assignable
+from penstock.plan.relation import Mode
+from penstock.plan.scope import nearest, same_name
+from penstock.sql.spans import span_of
+from penstock.types import INTEGRAL, STRING
+
+if TYPE_CHECKING:
+    from penstock.catalog.model import SinkDefinition
+    from penstock.errors import Span
+    from penstock.plan.logical import LogicalPlan
+    from penstock.sql.statements import Name, Query
+    from penstock.types import SqlType
+
+
+def check_sink(plan: LogicalPlan, sink: SinkDefinition, columns: tuple[Name, ...], query: Query) -> None:
+    """Whether a query fits the sink it goes to: its columns, their types, and whether the sink can take changes."""
+    span = span_of(query.tree)
+    if plan.mode is not Mode.APPEND and sink.options.changes == "append":
+        raise cannot_update(sink, plan.mode.value, span)
+    if any(field.name == "*" for field in plan.columns):
+        return
+    if not sink.columns:
+        _check_key(plan, sink, [field.name for field in plan.columns], span)
+        return
+    targets = _targets(sink, columns)
+    _check_left_out(sink, targets, columns)
+    if len(plan.columns) != len(targets):
+        raise ResolutionError(
+            "COLUMN_COUNT_MISMATCH",
+            f'"{sink.name}" takes {len(targets)} columns and the query has {len(plan.columns)}',
+            hint="the columns are: " + ", ".join(f"{name} {sql_type}" for name, sql_type in targets),
+            span=span,
+        )
+    _check_key(plan, sink, [name for name, _ in targets], span)
+    literals = isinstance(query.tree, exp.Values)  # a string that is written out is read as the column's type
+    spans = _item_spans(query, len(targets))
+    for place, field, (name, sql_type) in zip(spans, plan.columns, targets, strict=True):
+        if not assignable(field.type, sql_type) and not (literals and field.type == STRING):
+            raise ResolutionError(
+                "TYPE_MISMATCH",
+                f'column "{name}" of "{sink.name}" is {sql_type}, and the query gives {field.type}',
+                hint=_mending("…" if literals else field.name, field.type, sql_type),
+                span=place or span,
+            )
+
+
+def _mending(written: str, given: SqlType | None, wanted: SqlType | None) -> str:
+    """How a value becomes one of a column's type. A number is no time by a cast: Spark would count seconds."""
+    if wanted is not None and wanted.name == "TIMESTAMP" and given is not None and given.name in INTEGRAL:
+        return f"write TIMESTAMP_MILLIS({written}) where it is milliseconds since 1970"
+    return f"write CAST({written} AS {wanted})"
+
+
+def cannot_update(sink: SinkDefinition, mode: str, span: Span | None) -> UnsupportedError:
+    """The error for changes that go to a sink of appended rows."""
+    return UnsupportedError(
+        "SINK_CANNOT_UPDATE",
+        f'sink "{sink.name}" takes appended rows, and the query changes rows it has sent ({mode})',
+        hint="group by a window that closes (EMIT FINAL), or let the sink take changes: changes = 'upsert' or "
+        "'retract'",
+        span=span,
+    )
+
+
+def _check_left_out(sink: SinkDefinition, targets: list[tuple[str, SqlType | None]], columns: tuple[Name, ...]) -> None:
+    given = {name for name, _ in targets}
+    for entry in sink.columns:
+        if not entry.nullable and entry.name not in given:
+            raise ResolutionError(
+                "COLUMN_COUNT_MISMATCH",
+                f'column "{entry.name}" of "{sink.name}" is NOT NULL and is given no value',
+                hint="add it to the column list",
+                span=columns[0].span,
+            )
+
+
+def _check_key(plan: LogicalPlan, sink: SinkDefinition, names: list[str], span: Span | None) -> None:
+    """The key of an upsert sink must tell the rows of the query apart, or one would overwrite another."""
+    places: list[int] = []
+    for key in sink.primary_key:
+        found = [place for place, name in enumerate(names) if name.casefold() == key.casefold()]
+        if not found:
+            raise ResolutionError(
+                "UNKNOWN_COLUMN",
+                f'the primary key of "{sink.name}" names "{key}", which the query does not give',
+                hint=f"the columns are: {', '.join(names)}",
+                span=span,
+            )
+        places.append(found[0])
+    if plan.mode is Mode.APPEND or sink.options.changes != "upsert":
+        return
+    if not sink.primary_key and plan.root.key and sink.query is not None:
+        return  # the key of the query becomes that of the sink
+    shown = {plan.columns[place].name for place in places if place < len(plan.columns)}
+    apart = plan.root.key
+    if apart is None or not set(apart) <= shown:
+        own = f"by ({', '.join(apart)})" if apart is not None else "by a key that it does not give"
+        theirs = f"by ({', '.join(sink.primary_key)})" if sink.primary_key else "has no primary key"
+        raise ResolutionError(
+            "KEY_MISMATCH",
+            f'rows of the query are told apart {own}, and "{sink.name}" {theirs}',
+            hint="give all columns of the GROUP BY, and make them the primary key of the sink",
+            span=span,
+        )
+
+
+def with_query_key(sink: SinkDefinition, plan: LogicalPlan) -> SinkDefinition:
+    """A sink of upserts without a key of its own takes that of its query, by the places of its columns."""
+    if sink.options.changes != "upsert" or sink.primary_key or not plan.root.key:
+        return sink
+    names = [field.name for field in plan.columns]
+    if len(names) != len(sink.columns) or not set(plan.root.key) <= set(names):
+        return sink
+    key = tuple(sink.columns[names.index(name)].name for name in plan.root.key)
+    return replace(sink, primary_key=key, options=with_change_key(sink.options, key, sink.columns))
+
+
+def _item_spans(query: Query, count: int) -> list[Span | None]:
+    """Where each column of the SELECT list stands, if they can be told apart."""
+    items = query.tree.expressions if isinstance(query.tree, exp.Select) else []
+    return [span_of(item) for item in items] if len(items) == count else [None] * count
+
+
+def _targets(sink: SinkDefinition, columns: tuple[Name, ...]) -> list[tuple[str, SqlType | None]]:
+    if not columns:
+        return [(entry.name, entry.type) for entry in sink.columns]
+    found: list[tuple[str, SqlType | None]] = []
+    for name in columns:
+        match = [entry for entry in sink.columns if same_name(entry.name, name.text, quoted=name.quoted)]
+        if not match:
+            near = nearest(name.text, [entry.name for entry in sink.columns])
+            raise ResolutionError(
+                "UNKNOWN_COLUMN",
+                f'"{sink.name}" has no column "{name}"',
+                hint=f'did you mean "{near}"?' if near else None,
+                span=name.span,
+            )
+        found.append((match[0].name, match[0].type))
+    return found

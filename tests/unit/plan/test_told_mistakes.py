@@ -1,0 +1,105 @@
+"""What the user has written wrong is told as such, at its place, and not as something that is missing (G16, H2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.plan.explain import plan_text
+from tests.unit.plan.analysis import last, planned
+
+STREAMS = """
+CREATE STREAM c (id BIGINT, k STRING, v BIGINT, ts TIMESTAMP, PRIMARY KEY (id) NOT ENFORCED)
+WITH (connector = 'topic', changes = 'upsert');
+CREATE STREAM b (id BIGINT, k STRING, w BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "condition", "place"),
+    [
+        ("SELECT id FROM b EXCEPT SELECT k FROM c", "TYPE_MISMATCH", "SELECT k FROM c"),
+        ("SELECT id FROM b INTERSECT SELECT k FROM b", "TYPE_MISMATCH", "SELECT k FROM b"),
+        ("SELECT id FROM b UNION SELECT k FROM b", "TYPE_MISMATCH", "SELECT k FROM b"),
+        (
+            "SELECT id, (SELECT w, k FROM b WHERE b.id = c.id) AS x FROM c",
+            "INVALID_ARGUMENT",
+            "SELECT w, k FROM b WHERE b.id = c.id",
+        ),
+        ("SELECT c.id FROM c ASOF JOIN b ON c.id = b.id", "INVALID_ARGUMENT", "c.id = b.id"),
+        (
+            "SELECT c.id FROM c ASOF JOIN b ON c.ts >= b.ts AND c.v > b.w",
+            "INVALID_ARGUMENT",
+            "c.ts >= b.ts AND c.v > b.w",
+        ),
+        ("SELECT v, MEDIAN(k) AS m FROM c GROUP BY v", "TYPE_MISMATCH", "k"),
+        ("SELECT v, PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY k) AS m FROM c GROUP BY v", "TYPE_MISMATCH", "k"),
+        (
+            (
+                "SELECT window_start, COUNT(*) AS n FROM TUMBLE(TABLE c, DESCRIPTOR(ts), INTERVAL '1' MINUTE) "
+                "GROUP BY window_start, window_end EMIT FINAL"
+            ),
+            "UNSUPPORTED_CLAUSE",
+            "EMIT FINAL",
+        ),
+        (
+            "SELECT b.id, c.v FROM b JOIN c FOR SYSTEM_TIME AS OF b.ts ON b.id = c.id",
+            "MISSING_EVENT_TIME",
+            "c FOR SYSTEM_TIME AS OF b.ts",
+        ),
+    ],
+)
+def test_mistakes_are_told_at_their_place(query: str, condition: str, place: str) -> None:
+    error = last(f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}").error
+    assert error is not None
+    assert (error.condition, error.span and error.span.length) == (condition, len(place))
+    assert error.hint
+    assert "__" not in f"{error.message} {error.hint}"
+
+
+def test_a_source_without_event_time_is_named() -> None:
+    query = "SELECT b.id, c.v FROM b JOIN c FOR SYSTEM_TIME AS OF b.ts ON b.id = c.id"
+    error = last(f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}").error
+    assert error is not None
+    assert error.message.startswith('"c" has no event time')
+    assert "WATERMARK FOR ts" in (error.hint or "")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT c.id, b.w FROM c JOIN b ON c.id = b.id",
+        "SELECT c.id, b.w FROM c ASOF JOIN b ON c.id = b.id AND c.ts >= b.ts",
+        "SELECT c.id, t.w FROM c LEFT JOIN LATERAL (SELECT w FROM b WHERE b.id = c.id ORDER BY w LIMIT 2) AS t ON TRUE",
+        "SELECT c.id, s.n FROM c CROSS JOIN (SELECT COUNT(*) AS n FROM b) AS s",
+    ],
+)
+def test_what_the_store_joins_is_no_broadcast(query: str) -> None:
+    text = plan_text(planned(f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}"))
+    assert "strategy view store" in text
+    assert "broadcast" not in text
+    assert "DimensionJoin" not in text
+
+
+def test_an_offset_is_told() -> None:
+    text = plan_text(planned(f"{STREAMS} CREATE MATERIALIZED VIEW m AS SELECT id FROM b ORDER BY id LIMIT 7 OFFSET 3"))
+    assert "Limit  rows 7, offset 3" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("SELECT id, ROW_NUMBER() OVER (PARTITION BY k ORDER BY w) AS rn FROM b WHERE rn <= 3", "QUALIFY rn <= 3"),
+        ("SELECT id, w * 2 AS twice FROM b WHERE twice > 3", "write w * 2 again"),
+        (
+            (
+                "SELECT window_start, COUNT(*) AS n FROM TUMBLE(TABLE b, DESCRIPTOR(PROCTIME()), INTERVAL '3' SECOND) "
+                "GROUP BY window_start, window_end"
+            ),
+            "seen AS PROCTIME()",
+        ),
+    ],
+)
+def test_hints_say_what_to_write(query: str, hint: str) -> None:
+    error = last(f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}").error
+    assert error is not None
+    assert hint in (error.hint or "")
