@@ -82,6 +82,13 @@ STEPS = {
     ),
 }  # fmt: skip
 
+NEAREST = {
+    "before": ("LEFT", "t.ts >= q.quoted"),
+    "fresh": ("LEFT", "t.ts >= q.quoted AND q.quoted >= t.ts - INTERVAL '1' SECOND"),
+    "close": ("INNER", "q.quoted BETWEEN t.ts - INTERVAL '1' SECOND AND t.ts"),
+    "next": ("LEFT", "t.ts < q.quoted AND q.bid % 2 = 0"),
+}
+
 
 def test_alerts_of_a_fraud_application(db: penstock.Database) -> None:
     """SC27: three payments in a minute, amounts far from a card's own after five of them, and two cities within ten
@@ -136,6 +143,39 @@ def test_steps_of_a_market_pipeline(db: penstock.Database) -> None:
         for name, (_, query) in STEPS.items():
             assert read(db, name) == _answer(oracle, query), name
         _check_filled(db, oracle)
+
+
+def test_each_trade_with_the_quote_before_it(db: penstock.Database) -> None:
+    """SC29: quotes are dense and trades are few; each meets the latest quote up to its own time, at most a second old
+    where that is asked. Both come out of order, so a quote that comes late takes the place of another one."""
+    rnd = random.Random(5)  # noqa: S311
+    db.execute("CREATE STREAM quotes (symbol STRING, quoted TIMESTAMP, bid BIGINT)")
+    db.execute("CREATE STREAM trades (id BIGINT, symbol STRING, ts TIMESTAMP)")
+    for name, (kind, condition) in NEAREST.items():
+        db.execute(f"""
+            CREATE MATERIALIZED VIEW {name} AS
+            SELECT t.id, q.bid FROM trades t ASOF {kind} JOIN quotes q ON t.symbol = q.symbol AND {condition}""")
+    with _oracle("quotes", "symbol STRING, quoted TIMESTAMP, bid BIGINT") as oracle:
+        oracle.execute("CREATE TABLE trades (id BIGINT, symbol VARCHAR, ts TIMESTAMP)")
+        # No two quotes of one moment, so that the answer is one; some are a second before a trade, to the microsecond.
+        quotes = [(rnd.choice("AB"), at(moment / 10), moment) for moment in rnd.sample(range(600), 150)]
+        trades = [(number, rnd.choice("ABC"), at(rnd.randrange(600) / 10)) for number in range(40)]
+        for start in range(3):
+            _add(db, oracle, "quotes", ["symbol", "quoted", "bid"], quotes[start::3])
+            _add(db, oracle, "trades", ["id", "symbol", "ts"], trades[start::3])
+            db.settle(180)
+            for name, (kind, condition) in NEAREST.items():
+                nearest = "quoted" if "next" in name else "quoted DESC"
+                expected = _answer(
+                    oracle,
+                    f"SELECT t.id, n.bid FROM trades t {kind} JOIN LATERAL (SELECT bid FROM quotes q "
+                    f"WHERE t.symbol = q.symbol AND {condition} ORDER BY {nearest} LIMIT 1) AS n ON true",
+                )
+                assert read(db, name) == expected, f"{name} after batch {start}"
+    answers = {name: {row[0]: row[1] for row in read(db, name)} for name in NEAREST}
+    assert None in answers["before"].values()
+    assert 0 < len(answers["close"]) < len(answers["before"])
+    check_change_log(db, "fresh", key=())
 
 
 def _check_filled(db: penstock.Database, oracle: duckdb.DuckDBPyConnection) -> None:

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.append_cores import append_core
+from penstock.plan.asof_bounds import as_lateral
 from penstock.plan.assign_windows import assign_window
 from penstock.plan.check_types import check_condition
 from penstock.plan.context import PlanContext, Relation
@@ -255,6 +256,10 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
         join.args.get("method") or join.args.get("match_condition") is not None
     ):
         refuse_method(join)
+    bounded = as_lateral(join) if is_asof(join) else None
+    if bounded is not None:
+        _lateral(context, bound, bounded, scope, binder)
+        return
     relation, leaf, tree = _joined_item(context, item, scope)
     left_leaves = list(scope.leaves)
     version = version_condition(context, join, relation, leaf, scope, binder)

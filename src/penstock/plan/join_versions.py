@@ -51,7 +51,8 @@ def check_asof(join: exp.Join, condition: exp.Expr | None) -> None:
         raise ResolutionError(
             "INVALID_ARGUMENT",
             f"an ASOF join goes by one comparison, such as a.ts >= b.ts, and here is {found}",
-            hint="write ASOF JOIN b ON a.key = b.key AND a.ts >= b.ts: each row of a meets the last such row of b",
+            hint="write ASOF JOIN b ON a.key = b.key AND a.ts >= b.ts: each row of a meets the last such row of b; "
+            "where there are more, MATCH_CONDITION (a.ts >= b.ts) says which one it is",
             span=(span_of(on) if on is not None else None) or span_of(join.this),
         )
 

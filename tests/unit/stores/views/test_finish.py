@@ -414,6 +414,24 @@ ASOF = {
     "asof of all": ("JOIN r ON l.v >= r.w", "r.w <= l.v", "r.w DESC", False),
     "asof of all, matched": ("LEFT JOIN r MATCH_CONDITION (l.v > r.w)", "r.w < l.v", "r.w DESC", True),
     "asof, the next": ("LEFT JOIN r ON l.k = r.k AND l.v < r.w", "r.w > l.v", "r.w", True),
+    "asof, near": (
+        "LEFT JOIN r ON l.k = r.k AND l.v >= r.w AND r.w >= l.v - 2",
+        "r.w BETWEEN l.v - 2 AND l.v",
+        "r.w DESC",
+        True,
+    ),
+    "asof, between": (
+        "JOIN r ON l.k = r.k AND r.w BETWEEN l.v - 2 AND l.v",
+        "r.w BETWEEN l.v - 2 AND l.v",
+        "r.w DESC",
+        False,
+    ),
+    "asof of all, the next within": (
+        "LEFT JOIN r MATCH_CONDITION (l.v < r.w) ON r.w - l.v <= 3",
+        "r.w > l.v AND r.w - l.v <= 3",
+        "r.w, r.k",
+        True,
+    ),
 }
 
 
