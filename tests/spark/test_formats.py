@@ -74,6 +74,8 @@ TYPES = {
     "ar": "ARRAY<INT>",
     "ats": "ARRAY<TIMESTAMP>",
     "m": "MAP<STRING, BIGINT>",
+    "maps": "MAP<STRING, MAP<STRING, INT>>",
+    "deep": "ARRAY<STRUCT<m MAP<STRING, TIMESTAMP>>>",
 }
 COLUMNS = ", ".join(f"{name} {type_}" for name, type_ in TYPES.items())
 JSON = f"CREATE STREAM r ({COLUMNS}) WITH (connector = 'topic', format = 'json')"
@@ -130,6 +132,9 @@ GOOD: list[tuple[str, str, object]] = [
     ("ar", "[1, null, 3]", [1, None, 3]),
     ("ats", '[1000, "1970-01-01"]', [at(1970, 1, 1, 0, 0, 1), at(1970, 1, 1)]),
     ("m", '{"x": 1, "y": null}', [("x", 1), ("y", None)]),
+    ("m", '{"x": 1, "y": 2, "x": null}', [("x", None), ("y", 2)]),
+    ("maps", '{"k": {"a": 1}, "l": {"a": 1, "a": 2}, "k": {"b": 3, "b": 4}}', [("k", [("b", 4)]), ("l", [("a", 2)])]),
+    ("deep", '[{"m": {"x": 1000, "x": 0}}, {"m": {}}]', [{"m": [("x", at(1970, 1, 1))]}, {"m": []}]),
     *[(name, "null", None) for name in TYPES],
 ]
 

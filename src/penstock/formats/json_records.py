@@ -299,6 +299,9 @@ def _converted(read: Column, type_: SqlType) -> Column:
             fits = fits & (part.isNull() | made[name].isNotNull())
         return f.when(fits & read.isNotNull(), f.struct(*[made[name].alias(name) for name in made]))
     item = type_.elements[-1]
+    read = _keys_once(read) if type_.name == "MAP" else read
+    if not _changes(item):
+        return read
     items = read if type_.name == "ARRAY" else f.map_values(read)
     good = f.forall(items, lambda one: one.isNull() | _converted(one, item).isNotNull())
     if type_.name == "ARRAY":
@@ -306,9 +309,20 @@ def _converted(read: Column, type_: SqlType) -> Column:
     return f.when(good, f.transform_values(read, lambda _, one: _converted(one, item)))
 
 
+def _keys_once(read: Column) -> Column:
+    """A map with the last value of each key: `from_json` keeps a name as often as it comes."""
+    from pyspark.sql import functions as f
+
+    names = f.array_distinct(f.map_keys(read))
+    values = f.transform(
+        names, lambda name: f.element_at(f.filter(f.map_entries(read), lambda entry: entry["key"] == name), -1)["value"]
+    )
+    return f.when(f.size(names) < f.size(read), f.map_from_arrays(names, values)).otherwise(read)
+
+
 def _changes(type_: SqlType) -> bool:
-    """Whether anything in a value of this type is read in another type first."""
-    if type_.name in {"TIMESTAMP", "DATE", *RANGES}:
+    """Whether anything in a value of this type is made of what is read first: another type, or a map with a name twice."""
+    if type_.name in {"TIMESTAMP", "DATE", "MAP", *RANGES}:
         return True
     return any(map(_changes, type_.elements)) or any(_changes(part.type) for part in type_.fields)
 

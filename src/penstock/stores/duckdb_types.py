@@ -75,11 +75,14 @@ def duckdb_type(sql_type: SqlType) -> str:
 
 
 def to_duckdb(table: pa.Table) -> pa.Table:
-    """The table as DuckDB takes it: timestamps in microseconds of UTC, without a zone, also inside other values."""
+    """The table as DuckDB takes it: timestamps in microseconds of UTC, without a zone, also inside other values, and maps
+    in which each key stands once."""
     import pyarrow as pa
 
+    from penstock.stores.arrow_maps import with_keys_once
+
     fields = [pa.field(field.name, _zoned(field.type, None)) for field in table.schema]
-    return _as(table, pa.schema(fields))
+    return _as(with_keys_once(table), pa.schema(fields))
 
 
 def from_duckdb(table: pa.Table) -> pa.Table:
