@@ -55,3 +55,22 @@ def chain_descriptors() -> bytes:
     link = file.message_type.add(name="Link")
     link.field.add(name="next", number=1, type=11, type_name=".chain.Link", label=1)
     return bytes(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString())
+
+
+def order_descriptors() -> bytes:
+    """shop.Order of a file that imports another one, which imports a third one."""
+    from google.protobuf import descriptor_pb2, timestamp_pb2
+
+    files = descriptor_pb2.FileDescriptorSet()
+    timestamp_pb2.DESCRIPTOR.CopyToProto(files.file.add())
+    inner: tuple[tuple[str, str, str, str], ...] = (
+        ("shop/time.proto", "Time", ".google.protobuf.Timestamp", "google/protobuf/timestamp.proto"),
+        ("shop/place.proto", "Place", ".shop.Time", "shop/time.proto"),
+        ("shop/order.proto", "Order", ".shop.Place", "shop/place.proto"),
+    )
+    for name, message, needed, imported in inner:
+        file = files.file.add(name=name, package="shop", syntax="proto3", dependency=[imported])
+        made = file.message_type.add(name=message)
+        made.field.add(name="id", number=1, type=3, label=1)
+        made.field.add(name="inner", number=2, type=11, type_name=needed, label=1)
+    return bytes(files.SerializeToString())

@@ -24,6 +24,7 @@ class RegistryServer:
         self._lock = Lock()
         self._numbers: dict[str, int] = {}
         self._subjects: dict[str, list[int]] = {}
+        self.references: dict[str, list[dict[str, Any]]] = {}  # by the text of the schema that has them
 
     def put(self, subject: str | None, schema: str, number: int | None = None) -> int:
         """Register a schema; without a subject it has a number only."""
@@ -50,6 +51,15 @@ class RegistryServer:
         if found := re.fullmatch(r"/schemas/ids/(\d+)", path):
             text = texts.get(int(found[1]))
             return (200, {"schema": text}) if text else (404, {"error_code": 40403, "message": "Schema not found"})
+        found = re.fullmatch(r"/subjects/([^/]+)", path)
+        if found is not None and method == "POST":
+            subject = unquote(found[1])
+            number = self._numbers.get(body["schema"], 0)
+            known = self._subjects.get(subject, [])
+            if number not in known:
+                return 404, {"error_code": 40403, "message": "Schema not found"}
+            place = known.index(number) + 1
+            return 200, {"subject": subject, "version": place, "id": number, "schema": body["schema"]}
         found = re.fullmatch(r"/subjects/([^/]+)/versions(?:/(\d+|latest))?", path)
         if found is None:
             return 404, {"error_code": 404, "message": "Not found"}
@@ -57,6 +67,10 @@ class RegistryServer:
         if method == "POST":
             if subject in self.refused:
                 return 409, {"error_code": 409, "message": "Schema being registered is incompatible"}
+            for reference in body.get("references", []):
+                if not 1 <= reference["version"] <= len(self._subjects.get(reference["subject"], [])):
+                    return 422, {"error_code": 42201, "message": f"Invalid schema: no reference {reference}"}
+                self.references.setdefault(body["schema"], []).append(reference)
             return 200, {"id": self.put(subject, body["schema"])}
         numbers = self._subjects.get(subject)
         if numbers is None:

@@ -20,6 +20,7 @@ from urllib.parse import quote, urlsplit
 
 from penstock.connectors.http_client import ForbiddenAddress, open_socket
 from penstock.errors import NotYetError, OptionError, RuntimeFailure
+from penstock.formats.registry import Reference
 from penstock.frozen import frozen
 
 _TIMEOUT_S: Final = 10.0
@@ -96,13 +97,13 @@ class SchemaRegistry:
             found.append(kept)
         return found
 
-    def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
+    def register(self, subject: str, text: str, kind: str = "AVRO", references: Sequence[Reference] = ()) -> int:
         """The number of a schema, which is put into the subject where it is not there yet."""
         with self._lock:
             known = self._numbers.get((subject, text))
         if known is not None:
             return known
-        body = {"schema": text, "schemaType": kind}
+        body = _body(text, kind, references)
         answer = self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", body, about=subject)
         if answer is None:
             raise self._refused(f"knows no subject {subject} to put a schema into")
@@ -110,6 +111,13 @@ class SchemaRegistry:
         with self._lock:
             self._numbers[subject, text] = number
         return number
+
+    def version_of(self, subject: str, text: str, kind: str, references: Sequence[Reference] = ()) -> int:
+        """Which version of its subject a schema is that was registered."""
+        answer = self._ask("POST", f"/subjects/{quote(subject, safe='')}", _body(text, kind, references), about=subject)
+        if not isinstance(answer, dict) or not isinstance(answer.get("version"), int):
+            raise self._refused(f"does not tell the version of the schema that it took for subject {subject}")
+        return int(answer["version"])
 
     def learned(self, scope: str) -> Sequence[int]:
         """The numbers that records of a scope had although its subjects do not list them."""
@@ -261,6 +269,13 @@ def registry_access(options: Mapping[str, object], reveal: Callable[[object], ob
         headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
     secure = place.scheme == "https"
     return RegistryAccess(secure, place.hostname, port or (443 if secure else 80), place.path, headers)
+
+
+def _body(text: str, kind: str, references: Sequence[Reference]) -> dict[str, object]:
+    body: dict[str, object] = {"schema": text, "schemaType": kind}
+    if references:
+        body["references"] = [{"name": one.name, "subject": one.subject, "version": one.version} for one in references]
+    return body
 
 
 def _said(answer: Any) -> str:

@@ -2,27 +2,29 @@
 
 Behind the number stands which message of the schema the record is: a list of places, each within the one before. What
 the message looks like is told by the descriptor file of the relation, which can read what was written by older and
-newer schemas, as Protocol Buffers promise; so the registry is asked by sinks only, for the number of their schema.
+newer schemas, as Protocol Buffers promise; so the registry is asked by sinks only, for the number of their schema. What
+its file imports is put there first, under the names of those files, as Confluent's own clients do.
 """
 
 from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import NotYetError
 from penstock.formats.avro_confluent import registry_for
 from penstock.formats.protobuf_messages import message_type
-from penstock.formats.registry import HEAD, MAGIC, head, subject_to_write
+from penstock.formats.registry import HEAD, MAGIC, Reference, head, subject_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.formats.outside import Outside
+    from penstock.formats.registry import Registry
 
 _WELL_KNOWN: Final = "google/protobuf/"
 _DEEPEST: Final = 32
+_KIND: Final = "PROTOBUF"
 
 
 def is_framed(options: Mapping[str, object]) -> bool:
@@ -88,17 +90,27 @@ def sink_front(options: Mapping[str, object], descriptors: bytes, name: str | No
     if not is_framed(options):
         return b""
     found = message_type(descriptors, name).DESCRIPTOR
-    others = [one.name for one in found.file.dependencies if not one.name.startswith(_WELL_KNOWN)]
-    if others:
-        raise NotYetError(
-            "QUERY_NOT_YET",
-            f"message {found.full_name} needs {', '.join(others)}, and schemas of several files are not registered yet",
-            hint="put the messages into one file",
-        )
-    text = base64.standard_b64encode(found.file.serialized_pb).decode()
+    registry = registry_for(options, outside)
     subject = subject_to_write(options, str(found.full_name))
-    number = registry_for(options, outside).register(subject, text, kind="PROTOBUF")
+    number = registry.register(subject, _text(found.file), _KIND, _registered(found.file, registry))
     return front(number, message_path(descriptors, name))
+
+
+def _registered(file: Any, registry: Registry) -> list[Reference]:
+    """The files that a file imports, each put into the registry under its own name, behind those that it imports."""
+    found: list[Reference] = []
+    for needed in file.dependencies:
+        if needed.name.startswith(_WELL_KNOWN):
+            continue
+        own = _registered(needed, registry)
+        registry.register(needed.name, _text(needed), _KIND, own)
+        version = registry.version_of(needed.name, _text(needed), _KIND, own)
+        found.append(Reference(needed.name, needed.name, version))
+    return found
+
+
+def _text(file: Any) -> str:
+    return base64.standard_b64encode(file.serialized_pb).decode()
 
 
 def _read(record: bytes, at: int) -> tuple[int, int]:

@@ -6,10 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from penstock.errors import OptionError
+from penstock.frozen import frozen
 
 MAGIC: Final = b"\x00"
 SIDE: Final = "record_side"  # where options say whether they are those of keys
 HEAD: Final = 5  # the magic byte and the number of the schema
+
+
+@frozen
+class Reference:
+    """Another schema that a schema needs: the name by which it asks for it, and where that is in the registry."""
+
+    name: str
+    subject: str
+    version: int
 
 
 class Registry(Protocol):
@@ -21,8 +31,11 @@ class Registry(Protocol):
     def versions(self, subject: str) -> Sequence[tuple[int, str]]:
         """The schemas of a subject with their numbers, the newest last; none where there is no such subject."""
 
-    def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
+    def register(self, subject: str, text: str, kind: str = "AVRO", references: Sequence[Reference] = ()) -> int:
         """The number of a schema, which is put into the subject where it is not there yet."""
+
+    def version_of(self, subject: str, text: str, kind: str, references: Sequence[Reference] = ()) -> int:
+        """Which version of its subject a schema is that was registered."""
 
     def learned(self, scope: str) -> Sequence[int]:
         """The numbers that records of a scope had although its subjects do not list them."""

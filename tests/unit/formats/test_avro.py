@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +15,7 @@ from penstock.errors import PenstockError
 from penstock.formats import Outside, encode_rows
 from penstock.formats.avro_confluent import known_schemas, reader_for
 from penstock.formats.avro_schemas import END, columns_of, given_schema, marked, narrowed, read_schema, schema_of
-from penstock.formats.registry import subject_to_write, subjects_of, uses_registry
+from penstock.formats.registry import Reference, subject_to_write, subjects_of, uses_registry
 from penstock.types import INT, STRING, SqlType
 from tests.unit.catalog.defining import source_of
 
@@ -195,9 +196,12 @@ class Memory:
     def versions(self, subject: str) -> list[tuple[int, str]]:
         return self.subjects.get(subject, [])
 
-    def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
+    def register(self, subject: str, text: str, kind: str = "AVRO", references: Sequence[Reference] = ()) -> int:
         self.subjects.setdefault(subject, []).append((77, text))
         return 77
+
+    def version_of(self, subject: str, text: str, kind: str, references: Sequence[Reference] = ()) -> int:
+        raise NotImplementedError
 
     def learned(self, scope: str) -> list[int]:
         return self.known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import pickle
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +18,9 @@ from penstock.formats.avro_schemas import END, END_MARK
 from penstock.formats.protobuf_confluent import Unwrap, front, message_path
 from penstock.formats.protobuf_messages import ReadMessages, check_columns, field_names, message_type, spark_type
 from penstock.formats.protobuf_records import writer_of
-from tests.protobuf_files import chain_descriptors, trade_descriptors
+from penstock.formats.registry import Reference
+from tests.protobuf_files import chain_descriptors, order_descriptors, trade_descriptors
+from tests.schema_registry import running_registry
 
 TRADES = trade_descriptors()
 AT = datetime(2026, 1, 1, 10, 0, 0, 123456, UTC)
@@ -138,7 +141,8 @@ def test_messages_with_the_number_of_their_schema(tmp_path: Path) -> None:
     taken: list[tuple[str, str, str]] = []
 
     class Registry:
-        def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
+        def register(self, subject: str, text: str, kind: str, references: Sequence[Reference]) -> int:
+            assert not references
             taken.append((subject, text, kind))
             return 41
 
@@ -172,3 +176,28 @@ def test_messages_with_the_number_of_their_schema(tmp_path: Path) -> None:
     found = reading(pa.array([record, front(1, place) + body, None, *poison], pa.binary())).to_pylist()
     assert [row["symbol"] for row in found if row[END] == END_MARK] == ["a", "a"]
     assert [row[END] for row in found[2:]] == [None] * (len(poison) + 1)
+
+
+def test_files_that_a_schema_imports_are_registered_before_it(tmp_path: Path) -> None:
+    """Each under its own name, as Confluent's clients do; what Google ships with Protocol Buffers is left out."""
+    import pyarrow as pa
+
+    from penstock.connectors.schema_registry import SchemaRegistry, registry_access
+
+    file = tmp_path / "order.desc"
+    file.write_bytes(order_descriptors())
+    with running_registry() as server:
+        registry = SchemaRegistry(registry_access({"schema_registry.url": server.url}, str))
+        options: dict[str, object] = {
+            "protobuf.descriptor": str(file), "message": "Order", "topic": "t", "schema_registry.url": server.url,
+        }  # fmt: skip
+        call = writer_of(options, ["id"], Outside(registry=lambda _: registry))
+        (record,) = call.records(pa.array([{"id": 7}]))
+        (written,) = server.subject("t-value")
+        (place,), (time,) = server.subject("shop/place.proto"), server.subject("shop/time.proto")
+    assert record.endswith(message_type(order_descriptors(), "Order")(id=7).SerializeToString())
+    assert server.references == {
+        written: [{"name": "shop/place.proto", "subject": "shop/place.proto", "version": 1}],
+        place: [{"name": "shop/time.proto", "subject": "shop/time.proto", "version": 1}],
+    }
+    assert time not in server.references
