@@ -51,15 +51,8 @@ class RegistryServer:
         if found := re.fullmatch(r"/schemas/ids/(\d+)", path):
             text = texts.get(int(found[1]))
             return (200, {"schema": text}) if text else (404, {"error_code": 40403, "message": "Schema not found"})
-        found = re.fullmatch(r"/subjects/([^/]+)", path)
-        if found is not None and method == "POST":
-            subject = unquote(found[1])
-            number = self._numbers.get(body["schema"], 0)
-            known = self._subjects.get(subject, [])
-            if number not in known:
-                return 404, {"error_code": 40403, "message": "Schema not found"}
-            place = known.index(number) + 1
-            return 200, {"subject": subject, "version": place, "id": number, "schema": body["schema"]}
+        if method == "POST" and (found := re.fullmatch(r"/subjects/([^/]+)", path)):
+            return self._looked_up(unquote(found[1]), body["schema"])
         found = re.fullmatch(r"/subjects/([^/]+)/versions(?:/(\d+|latest))?", path)
         if found is None:
             return 404, {"error_code": 404, "message": "Not found"}
@@ -67,11 +60,7 @@ class RegistryServer:
         if method == "POST":
             if subject in self.refused:
                 return 409, {"error_code": 409, "message": "Schema being registered is incompatible"}
-            for reference in body.get("references", []):
-                if not 1 <= reference["version"] <= len(self._subjects.get(reference["subject"], [])):
-                    return 422, {"error_code": 42201, "message": f"Invalid schema: no reference {reference}"}
-                self.references.setdefault(body["schema"], []).append(reference)
-            return 200, {"id": self.put(subject, body["schema"])}
+            return self._registered(subject, body)
         numbers = self._subjects.get(subject)
         if numbers is None:
             return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
@@ -82,6 +71,20 @@ class RegistryServer:
             return 404, {"error_code": 40402, "message": "Version not found."}
         number = numbers[place - 1]
         return 200, {"subject": subject, "version": place, "id": number, "schema": texts[number]}
+
+    def _looked_up(self, subject: str, schema: str) -> tuple[int, Any]:
+        """Which version of a subject a schema is."""
+        number, known = self._numbers.get(schema, 0), self._subjects.get(subject, [])
+        if number not in known:
+            return 404, {"error_code": 40403, "message": "Schema not found"}
+        return 200, {"subject": subject, "version": known.index(number) + 1, "id": number, "schema": schema}
+
+    def _registered(self, subject: str, body: Any) -> tuple[int, Any]:
+        for reference in body.get("references", []):
+            if not 1 <= reference["version"] <= len(self._subjects.get(reference["subject"], [])):
+                return 422, {"error_code": 42201, "message": f"Invalid schema: no reference {reference}"}
+            self.references.setdefault(body["schema"], []).append(reference)
+        return 200, {"id": self.put(subject, body["schema"])}
 
 
 @contextmanager

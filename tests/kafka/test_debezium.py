@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
 
 import penstock
+from tests.engine.answers import in_order
 from tests.kafka.conftest import Cluster
 
 pytestmark = pytest.mark.kafka
@@ -81,3 +83,48 @@ def test_envelopes_with_and_without_their_schema(cluster: Cluster, db: penstock.
     """)
     db.settle(120)
     assert db.sql("SELECT id, name FROM kept").rows() == [(1, "a")]
+
+
+def test_changes_of_one_row_stay_in_one_partition(cluster: Cluster, db: penstock.Database) -> None:
+    """SC40: whoever reads partition by partition sees no row go before it came, with the key of the query, with a
+    declared one, and where rows have none."""
+    chance = random.Random(7)  # noqa: S311
+    db.execute("""
+        CREATE STREAM clicks (id INT, page STRING) WITH (connector = 'topic', partitions = 2);
+        CREATE STREAM pages (page STRING, title STRING) WITH (connector = 'topic');
+    """)
+    sizes = "SELECT n, COUNT(*) AS pages FROM (SELECT page, COUNT(*) AS n FROM clicks GROUP BY page) GROUP BY n"
+    titles = "SELECT c.page, p.title FROM clicks c LEFT JOIN pages p ON c.page = p.page"
+    ways = {
+        "by_query": (sizes, "", "", "(n BIGINT, pages BIGINT, PRIMARY KEY (n) NOT ENFORCED)", b'{"n":1}'),
+        "declared": (
+            sizes,
+            "(n BIGINT, pages BIGINT, PRIMARY KEY (n) NOT ENFORCED)",
+            ", 'key.format' = 'raw'",
+            "(n BIGINT, pages BIGINT, PRIMARY KEY (n) NOT ENFORCED)",
+            b"1",
+        ),
+        "without": (titles, "", "", "(page STRING, title STRING)", None),
+    }
+    topics = {name: cluster.topic(3) for name in ways}
+    for name, (query, columns, more, read_as, _) in ways.items():
+        options = f"connector = 'kafka', topic = '{topics[name]}', format = 'debezium-json'"
+        db.execute(f"""
+            CREATE MATERIALIZED VIEW {name}_view AS {query};
+            CREATE SINK {name} {columns} WITH ({options}{more}) AS {query};
+            CREATE STREAM {name}_read {read_as} WITH ({options}, start = 'earliest');
+            CREATE MATERIALIZED VIEW {name}_back AS SELECT * FROM {name}_read;
+        """)
+    for batch in range(4):
+        db.append("clicks", [{"id": batch, "page": chance.choice("abcdef")} for _ in range(8)])
+        db.append("pages", [{"page": chance.choice("abcdef"), "title": f"t{batch}"}])
+        db.settle(120)
+    for name, (_, _, _, _, key) in ways.items():
+        assert in_order(db.sql(f"SELECT * FROM {name}_back").rows()) == in_order(
+            db.sql(f"SELECT * FROM {name}_view").rows()
+        )
+        records = cluster.records(topics[name])
+        assert len({record.partition() for record in records}) > 1, "one partition tells nothing"
+        assert {record.key() is None for record in records} == {key is None}
+        if key is not None:
+            assert len({record.partition() for record in records if record.key() == key}) == 1

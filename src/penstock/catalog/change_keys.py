@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 VERSION: Final = "version_column"
 _KEY: Final = "key.fields"
+_ENVELOPES: Final = "debezium-json"
 # Connectors whose records have keys of bytes beside the value.
 _KEYED: Final = frozenset({"kafka", "upsert-kafka"})
 
@@ -25,19 +26,24 @@ _KEYED: Final = frozenset({"kafka", "upsert-kafka"})
 def with_change_key(
     options: ResolvedOptions, key: Sequence[str], columns: Sequence[ColumnDefinition]
 ) -> ResolvedOptions:
-    """The options of a relation of upserts: its primary key is the key of its records, unless it names another.
+    """The options of a relation of changes: its primary key is the key of its records, unless it names another.
 
-    A record that deletes a row has no value, so its key is all that says which one.
+    A record that deletes a row of upserts has no value, so its key is all that says which one. What else a sink writes
+    of changes has the key so that those of one row stay in one partition, in their order; sources do not need it there.
     """
     values = options.values
-    if options.changes != "upsert" or options.connector not in _KEYED or not key:
+    keyed = options.changes == "upsert" or (options.role == "sink" and options.changes != "append")
+    if not keyed or options.connector not in _KEYED or not key:
         return options
     if values.get(_KEY) is not None or values.get("key_field") is not None:
         return options
     physical = {column.name.casefold() for column in columns if column.physical}
     if columns and not {name.casefold() for name in key} <= physical:
         return options  # part of it is the key of the record itself, as metadata
-    return _with(options, {_KEY: tuple(key)})
+    named: dict[str, object] = {_KEY: tuple(key)}
+    if options.format == _ENVELOPES:
+        named["key.format"] = values.get("key.format") or "json"  # as Debezium writes them, also where it is one column
+    return _with(options, named)
 
 
 def with_version(options: ResolvedOptions, columns: Sequence[ColumnDefinition], otherwise: Span) -> ResolvedOptions:

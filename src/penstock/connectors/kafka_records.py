@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.connectors.kafka_keys import check_keys, key_columns
 from penstock.connectors.sink import OPERATION, RECORD, record_values
 from penstock.errors import OptionError
+from penstock.stores.topics.partition_choice import partitions_of, whole_row_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +38,13 @@ def timestamp_column(definition: SinkDefinition) -> str | None:
 def spreads(definition: SinkDefinition) -> bool:
     """Whether we choose the partition of a record; else Kafka's client does, by its key."""
     return definition.options.values.get("partitioner") in ("fixed", "round-robin")
+
+
+def keeps_rows_together(definition: SinkDefinition) -> bool:
+    """Whether rows come and go without a key: then the partition is that of the row as a whole, so that no reader sees
+    it go before it came."""
+    keyed = key_columns(definition) or _metadata(definition, "key") is not None
+    return definition.options.changes != "append" and not keyed and not spreads(definition)
 
 
 def record_frame(frame: DataFrame, context: SinkContext, width: int = 0) -> DataFrame:
@@ -98,6 +106,8 @@ def records(rows: pa.Table, context: SinkContext, width: int = 0) -> Iterator[di
     if spreads(definition):
         fixed = definition.options.values["partitioner"] == "fixed"  # there is one writer
         columns["partition"] = [0 if fixed else number % width for number in range(rows.num_rows)]
+    elif keeps_rows_together(definition) and OPERATION in rows.column_names:
+        columns["partition"] = partitions_of(rows, width, whole_row_key(rows, names))
     for record in zip(*columns.values(), strict=True):
         yield dict(zip(columns, record, strict=True))
 

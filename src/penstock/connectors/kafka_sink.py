@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.kafka_access import access_of
 from penstock.connectors.kafka_cluster import KafkaCluster
-from penstock.connectors.kafka_records import check_record_options, record_frame, spreads, timestamp_column
+from penstock.connectors.kafka_records import (
+    check_record_options,
+    keeps_rows_together,
+    record_frame,
+    spreads,
+    timestamp_column,
+)
 from penstock.connectors.kafka_writers import PlainWriter, Transactions, topic_of
 from penstock.connectors.option_values import integer
 from penstock.connectors.sink import Staged
@@ -159,7 +165,7 @@ class KafkaSink:
 
     def _width(self, context: SinkContext) -> int:
         """How many partitions the topic has, where that matters."""
-        if not spreads(context.definition):
+        if not spreads(context.definition) and not keeps_rows_together(context.definition):
             return 0
         return self._widths[context.producer]
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.deletions import deletion_headers
 from penstock.connectors.metadata_columns import marks_deletions, topic_name
-from penstock.connectors.sink import OPERATION, record_values
+from penstock.connectors.sink import OPERATION, RECORD, record_values
 from penstock.connectors.topic import topic_layout
-from penstock.stores.topics.partition_choice import choose_partitions
+from penstock.stores.topics.partition_choice import choose_partitions, whole_row_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,8 @@ class TopicSink:
     """Appends to embedded topics.
 
     With `key.fields`, or rows that replace each other by a primary key, a row goes to the partition of its key, so that
-    the rows of a key stay in order; without, a batch goes to one partition as a whole, in turn. Both are the same when
+    the rows of a key stay in order; rows that come and go without a key go by all of their columns. Other batches go to
+    one partition as a whole, in turn. Both are the same when
     a batch is written again, and each partition knows the batches it has: what a crash left half done is completed, and
     nothing is there twice.
     """
@@ -49,9 +50,11 @@ class TopicSink:
         records = _records(rows, context, topic)
         producer = None if batch_id is None else (context.producer, batch_id)
         count = len(topic.ends())
-        keys = _keys(definition)
+        keys = [_column_named(rows, key) for key in _keys(definition)]
+        if not keys and definition.options.changes != "append":
+            keys = whole_row_key(rows, [name for name in rows.column_names if name not in (OPERATION, RECORD)])
         if keys:
-            chosen = choose_partitions(rows, count, [_column_named(rows, key) for key in keys])
+            chosen = choose_partitions(rows, count, keys)
             for partition, numbers in sorted(chosen.items()):
                 topic.append(partition, records.take(numbers), producer)
         else:

@@ -45,7 +45,8 @@ def decode_csv(frame: DataFrame, definition: SourceDefinition, wanted: Sequence[
 
     valid = f.is_valid_utf8(f.col("__value").cast("string"))
     one_line = ~text.contains("\n") | text.contains(str(values.get("csv.quote", '"')))
-    sense = f.coalesce(f.col(_READ)[_CORRUPT].isNull() & valid & one_line, f.lit(False))
+    read_well = f.col(_READ).isNotNull() & f.col(_READ)[_CORRUPT].isNull()  # nothing was read of an empty record
+    sense = f.coalesce(read_well & valid & one_line, f.lit(False))
     texts: dict[str, Column] = {}
     found: dict[str, Column] = {}
     for column in wanted:

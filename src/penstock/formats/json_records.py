@@ -321,7 +321,7 @@ def _keys_once(read: Column) -> Column:
 
 
 def _changes(type_: SqlType) -> bool:
-    """Whether anything in a value of this type is made of what is read first: another type, or a map with a name twice."""
+    """Whether anything in a value of this type is made of what is read first: of another type, or of a map."""
     if type_.name in {"TIMESTAMP", "DATE", "MAP", *RANGES}:
         return True
     return any(map(_changes, type_.elements)) or any(_changes(part.type) for part in type_.fields)

@@ -51,7 +51,7 @@ def _of_keys(part: exp.Expr) -> bool:
 
 
 def _order(part: exp.Expr, alias: str) -> exp.Ordered | None:
-    """The order in which the nearest row comes first, of a comparison of a column in front with one of what is joined."""
+    """The order in which the nearest row comes first, by a comparison of a column in front with one that is joined."""
     if not isinstance(part, exp.GT | exp.GTE | exp.LT | exp.LTE):
         return None
     one, other = part.this, part.expression

@@ -86,7 +86,8 @@ def _check_left_out(sink: SinkDefinition, targets: list[tuple[str, SqlType | Non
 
 
 def _check_key(plan: LogicalPlan, sink: SinkDefinition, names: list[str], span: Span | None) -> None:
-    """The key of an upsert sink must tell the rows of the query apart, or one would overwrite another."""
+    """The key of a sink must tell the rows of the query apart, or one would overwrite another: that of upserts, and one
+    that is declared for Debezium's envelopes."""
     places: list[int] = []
     for key in sink.primary_key:
         found = [place for place, name in enumerate(names) if name.casefold() == key.casefold()]
@@ -98,7 +99,8 @@ def _check_key(plan: LogicalPlan, sink: SinkDefinition, names: list[str], span: 
                 span=span,
             )
         places.append(found[0])
-    if plan.mode is Mode.APPEND or sink.options.changes != "upsert":
+    read_by_key = sink.options.changes == "upsert" or (sink.options.format == "debezium-json" and sink.primary_key)
+    if plan.mode is Mode.APPEND or not read_by_key:
         return
     if not sink.primary_key and plan.root.key and sink.query is not None:
         return  # the key of the query becomes that of the sink
@@ -116,8 +118,8 @@ def _check_key(plan: LogicalPlan, sink: SinkDefinition, names: list[str], span: 
 
 
 def with_query_key(sink: SinkDefinition, plan: LogicalPlan) -> SinkDefinition:
-    """A sink of upserts without a key of its own takes that of its query, by the places of its columns."""
-    if sink.options.changes != "upsert" or sink.primary_key or not plan.root.key:
+    """A sink of changes without a key of its own takes that of its query, by the places of its columns."""
+    if sink.options.changes == "append" or sink.primary_key or not plan.root.key:
         return sink
     names = [field.name for field in plan.columns]
     if len(names) != len(sink.columns) or not set(plan.root.key) <= set(names):

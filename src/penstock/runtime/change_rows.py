@@ -45,15 +45,30 @@ def retractions(changes: BatchChanges, fit: Callable[[pa.Table], pa.Table]) -> p
     return _marked(fit(changes.before), gone, fit(changes.after), there, INSERT)
 
 
-def envelopes(changes: BatchChanges, fit: Callable[[pa.Table], pa.Table], options: Mapping[str, object]) -> pa.Table:
-    """Each change as Debezium writes it, beside the row that it is about."""
+def envelopes(
+    changes: BatchChanges,
+    fit: Callable[[pa.Table], pa.Table],
+    options: Mapping[str, object],
+    key: Sequence[str] | None = (),
+) -> pa.Table:
+    """Each change as Debezium writes it, beside the row that it is about. An update that gives a row another key is a
+    deletion and a creation, which belong to different keys; so is each one where no key holds the two together (None).
+    """
     import pyarrow as pa
 
     before, after = fit(changes.before), fit(changes.after)
-    written = encode_envelopes(changes.operations, before, after, options)
-    places = [at + (0 if op == DELETE else before.num_rows) for at, op in enumerate(changes.operations)]
-    rows = _taken(pa.concat_tables([before, after]), places)
-    return rows.add_column(0, OPERATION, pa.array(changes.operations, pa.string())).append_column(
+    moved = [True] * before.num_rows if key is None else _moved(before, after, key)
+    steps = [
+        (step, at)
+        for at, (op, away) in enumerate(zip(changes.operations, moved, strict=True))
+        for step in ((DELETE, INSERT) if op == "update" and away else (op,))
+    ]
+    operations, places = [step for step, _ in steps], [at for _, at in steps]
+    written = encode_envelopes(operations, _taken(before, places), _taken(after, places), options)
+    rows = _taken(
+        pa.concat_tables([before, after]), [at + (0 if step == DELETE else before.num_rows) for step, at in steps]
+    )
+    return rows.add_column(0, OPERATION, pa.array(operations, pa.string())).append_column(
         RECORD, pa.array(written, pa.binary())
     )
 

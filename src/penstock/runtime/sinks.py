@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.registry import sink_of
 from penstock.connectors.sink import CheckedSink, ReachedSink, SinkContext
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from penstock.stores.views import BatchChanges
     from penstock.types import SqlType
 
+_PARTITIONED: Final = frozenset({"kafka", "topic"})
+
 
 @frozen
 class OpenSink:
@@ -56,7 +58,10 @@ class OpenSink:
         """Changes as rows of the sink, in the form that it takes."""
         options = self.definition.options
         if options.format == "debezium-json":
-            return envelopes(changes, self.fit, options.values)
+            named = options.values.get("key.fields")
+            key = self.definition.primary_key or (named if isinstance(named, tuple) else ())
+            apart = not key and options.connector in _PARTITIONED
+            return envelopes(changes, self.fit, options.values, None if apart else key)
         if options.changes == "upsert":
             return upserts(changes, self.definition.primary_key, self.fit)
         return retractions(changes, self.fit)

@@ -75,8 +75,8 @@ def duckdb_type(sql_type: SqlType) -> str:
 
 
 def to_duckdb(table: pa.Table) -> pa.Table:
-    """The table as DuckDB takes it: timestamps in microseconds of UTC, without a zone, also inside other values, and maps
-    in which each key stands once."""
+    """The table as DuckDB takes it: timestamps in microseconds of UTC, without a zone, and in maps each key once, also
+    inside other values."""
     import pyarrow as pa
 
     from penstock.stores.arrow_maps import with_keys_once

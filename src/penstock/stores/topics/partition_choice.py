@@ -40,6 +40,20 @@ def choose_partitions(table: pa.Table, partitions: int, key_columns: Sequence[st
     return found
 
 
+def partitions_of(table: pa.Table, partitions: int, key_columns: Sequence[str]) -> list[int]:
+    """The partition of each row; without a key column they are all in one."""
+    if partitions == 1 or not key_columns or not table.num_rows:
+        return [0] * table.num_rows
+    return list(_chosen(table, partitions, key_columns).to_pylist())
+
+
+def whole_row_key(table: pa.Table, names: Sequence[str]) -> list[str]:
+    """The columns among those named by which the same row always finds the same partition."""
+    import pyarrow as pa
+
+    return [name for name in names if not pa.types.is_nested(table.schema.field(name).type)]
+
+
 def key_partition(values: Sequence[Any], partitions: int) -> int:
     """The partition of one key, given as the values of its columns.
 
