@@ -22,10 +22,13 @@ from penstock.plan.select import plan_select
 from penstock.plan.store_terms import of_both
 from penstock.plan.trees import aliased, call, column, select, subquery, type_of
 from penstock.sql.spans import span_of
+from penstock.sql.typenames import data_type
 from penstock.types import STRING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from penstock.types import SqlType
 
 
 def bind_query(context: PlanContext, tree: exp.Expr, outer: Scope | None, limit: RankLimit | None) -> Relation:
@@ -141,6 +144,11 @@ def _set_operation(context: PlanContext, tree: exp.SetOperation, outer: Scope | 
     context.depth += 1
     left = bind_query(context, tree.this, outer, None)
     right = bind_query(context, tree.expression, outer, None)
+    # What is NULL on one side has the type of the other one.
+    if (typed_left := _with_typed_nulls(tree.this, left, right)) is not None:
+        left = bind_query(context, typed_left, outer, None)
+    if (typed_right := _with_typed_nulls(tree.expression, right, left)) is not None:
+        right = bind_query(context, typed_right, outer, None)
     context.depth -= 1
     operator = _operator(tree)
     _check_columns(tree, left, right, operator)
@@ -170,6 +178,34 @@ def _set_operation(context: PlanContext, tree: exp.SetOperation, outer: Scope | 
     kind = type(tree)
     distinct = not operator.endswith("ALL")
     return Relation(node, kind(this=sides[0], expression=sides[1], distinct=distinct), None, left.open or right.open)
+
+
+def _with_typed_nulls(query: exp.Expr, own: Relation, other: Relation) -> exp.Query | None:
+    """The side of a set operation with its NULLs in the types of the other side; None where that changes nothing."""
+    if own.open or other.open or len(own.node.visible) != len(other.node.visible):
+        return None
+    wanted = [
+        (one.name, two.type if one.type is None else None)
+        for one, two in zip(own.node.visible, other.node.visible, strict=True)
+    ]
+    made = query.copy()
+    return made if isinstance(made, exp.Query) and _type_nulls(made, wanted) else None
+
+
+def _type_nulls(query: exp.Expr, wanted: list[tuple[str, SqlType | None]]) -> bool:
+    """Changes a query in place, whose columns have these names; whether there was something to change."""
+    if isinstance(query, exp.SetOperation):
+        return any([_type_nulls(query.this, wanted), _type_nulls(query.expression, wanted)])
+    if isinstance(query, exp.Subquery):
+        return _type_nulls(query.this, wanted)
+    if not isinstance(query, exp.Select) or len(query.expressions) != len(wanted):
+        return False
+    found = False
+    for item, (name, kind) in zip(query.expressions, wanted, strict=True):
+        if kind is not None and isinstance(item.unalias(), exp.Null):
+            item.replace(aliased(exp.Cast(this=exp.Null(), to=data_type(kind)), name))
+            found = True
+    return found
 
 
 def _operator(tree: exp.SetOperation) -> str:

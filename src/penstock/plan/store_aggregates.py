@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.plan.store_lists import AT_PLACE, MAP_OF, SORTED_LIST, SORTED_TEXT, moment_of, percentile_of, value_at
-from penstock.plan.store_terms import DiffersError, Term, as_type, is_whole, store_type, text_literal
+from penstock.plan.store_terms import DiffersError, Term, as_type, is_whole, store_type, text_literal, told_apart_alike
 from penstock.types import BIGINT, BOOLEAN, DOUBLE, STRING, SqlType
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ def aggregate_call(write: StoreExpressions, name: str, arguments: list[exp.Expr]
         name, distinct = "count", True  # as near as can be
     term = write.term(argument)
     if name == "count":
-        if distinct and term.known.name not in _ORDERED:
-            raise DiffersError
+        if distinct:
+            told_apart_alike(term)
         return Term(f"count({'DISTINCT ' if distinct else ''}{term.sql}){suffix}", BIGINT)
     return _of_values(name, term, "DISTINCT " if distinct else "", suffix)
 

@@ -27,6 +27,7 @@ from penstock.plan.store_terms import (
     kept,
     quoted,
     text_literal,
+    told_apart_alike,
     wider,
 )
 from penstock.plan.trees import type_of
@@ -46,6 +47,8 @@ _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
 }  # fmt: skip
 _UNITS: Final = {"MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000,
                  "HOUR": 3_600_000_000, "DAY": 86_400_000_000, "WEEK": 604_800_000_000}  # fmt: skip
+_EQUAL: Final = frozenset({"=", "<>", "IS NOT DISTINCT FROM", "IS DISTINCT FROM"})
+_MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 
 
 # The arguments of nodes that are read here; one that is set and not read would be lost.
@@ -68,6 +71,14 @@ def interval_us(interval: exp.Expr) -> int:
     if size is None or not text.lstrip("-").isdigit():
         raise DiffersError
     return int(text) * size
+
+
+def interval_months(interval: exp.Expr) -> int | None:
+    """The length of an interval of months, quarters or years that is written out; None of any other."""
+    amount, unit = interval.this, interval.args.get("unit")
+    size = _MONTHS.get(unit.name.upper().rstrip("S")) if isinstance(unit, exp.Var) else None
+    text = str(amount.this) if isinstance(amount, exp.Literal) else ""
+    return int(text) * size if size is not None and text.isdigit() else None
 
 
 class StoreExpressions:
@@ -181,7 +192,9 @@ class StoreExpressions:
         """A comparison of two values in the type that Spark compares them in."""
         left, right = _times(left, right)
         sql_type = common(left, right)
-        if sql_type.name not in _COMPARED:
+        if operator in _EQUAL and left.type == right.type:
+            told_apart_alike(left)
+        elif sql_type.name not in _COMPARED:
             raise DiffersError
         one, two = as_type(left, sql_type), as_type(right, sql_type)
         return Term(f"({one.sql} {operator} {two.sql})", BOOLEAN)

@@ -8,12 +8,13 @@ from sqlglot import exp
 
 from penstock.plan.store_aggregates import AGGREGATES, IN_ORDER, aggregate_call, in_order
 from penstock.plan.store_lists import SORTED_LIST, SORTED_TEXT
-from penstock.plan.store_terms import DiffersError, Term, as_type, common, compared_alike, is_whole
+from penstock.plan.store_terms import DiffersError, Term, as_type, common, is_whole, told_apart_alike
 from penstock.plan.trees import signed_number, whole_number
-from penstock.types import DOUBLE, INT, TIMESTAMP
+from penstock.types import DOUBLE, INT
 
 if TYPE_CHECKING:
     from penstock.plan.store_expressions import StoreExpressions
+    from penstock.types import SqlType
 
 _RANKS: Final = frozenset({"row_number", "rank", "dense_rank"})
 _PLACES: Final = frozenset({"first_value", "last_value", "nth_value"})
@@ -22,6 +23,7 @@ _SHARES: Final = frozenset({"percent_rank", "cume_dist"})
 _ENDS: Final = frozenset({"UNBOUNDED", "CURRENT ROW"})
 _EXCLUDED: Final = frozenset({"", "NO OTHERS", "CURRENT ROW", "GROUP", "TIES"})  # Spark has none of these
 _SIDES: Final = frozenset({"PRECEDING", "FOLLOWING"})
+_DAY_US: Final = 86_400_000_000
 
 
 def over_term(write: StoreExpressions, node: exp.Window) -> Term:
@@ -32,7 +34,7 @@ def over_term(write: StoreExpressions, node: exp.Window) -> Term:
     if not only_has(node, ("this", "partition_by", "order", "over", "spec")):
         raise DiffersError
     parts: list[str] = []
-    keys = [compared_alike(write.term(key)).sql for key in node.args.get("partition_by") or []]
+    keys = [told_apart_alike(write.term(key)).sql for key in node.args.get("partition_by") or []]
     if keys:
         parts.append(f"PARTITION BY {', '.join(keys)}")
     order = node.args.get("order")
@@ -177,14 +179,37 @@ def _end(value: exp.Expr | str | None, side: str | None, kind: str, order: list[
 
 
 def _distance(value: exp.Expr, order: list[Term]) -> str:
-    """How far the values of a range lie from that of the row: a whole number, or a length of time."""
+    """How far the values of a range lie from that of the row: a number, or a length of time."""
     if len(order) != 1:
         raise DiffersError
-    if isinstance(value, exp.Interval) and order[0].type == TIMESTAMP:
-        from penstock.plan.store_expressions import interval_us
-
-        return f"to_microseconds({interval_us(value)})"
+    by = order[0].known
+    if isinstance(value, exp.Interval):
+        return _length(value, by)
     number = whole_number(value)
-    if number is None or not is_whole(order[0].type):
+    if number is None:
+        raise DiffersError
+    if by.name == "DATE":
+        return f"to_days({number})"
+    if by.name in ("DOUBLE", "DECIMAL"):
+        return as_type(Term(str(number), None, str(number)), by).sql
+    if not is_whole(by):
         raise DiffersError
     return str(number)
+
+
+def _length(value: exp.Interval, by: SqlType) -> str:
+    """A length of time: of dates, whole days or months."""
+    from penstock.plan.store_expressions import interval_months, interval_us
+
+    if by.name not in ("DATE", "TIMESTAMP"):
+        raise DiffersError
+    months = interval_months(value)
+    if months is not None:
+        return f"to_months({months})"
+    micros = interval_us(value)
+    if by.name == "TIMESTAMP":
+        return f"to_microseconds({micros})"
+    days, rest = divmod(micros, _DAY_US)
+    if rest:
+        raise DiffersError
+    return f"to_days({days})"

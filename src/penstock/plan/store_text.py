@@ -22,6 +22,7 @@ from penstock.plan.store_terms import (
     common,
     common_of,
     compared_alike,
+    told_apart_alike,
     kept,
     of_both,
     quoted,
@@ -157,7 +158,7 @@ class _Queries:
             items.append(f"{term.sql} AS {quoted(name)}")
             columns.append((name, term.type))
             if query.args.get("distinct") is not None:
-                compared_alike(term)
+                told_apart_alike(term)
         distinct = "DISTINCT " if query.args.get("distinct") is not None else ""
         text = f"SELECT {distinct}{', '.join(items)}"
         text += f" FROM {source}" if source else ""
@@ -204,11 +205,11 @@ class _Queries:
             if len(columns) != 1:
                 raise DiffersError
             name, kind = columns[0]
-            if kind != compared_alike(value).type:
+            if kind != told_apart_alike(value).type:
                 given = Term(f'"__in".{quoted(name)}', kind)
                 kind = common(value, given)
                 text = f'SELECT {as_type(given, kind).sql} FROM ({text}) AS "__in"'
-                value = as_type(compared_alike(Term(value.sql, value.type, value.constant)), kind)
+                value = as_type(told_apart_alike(Term(value.sql, value.type, value.constant)), kind)
             return Term(f"({value.sql} IN ({text}))", BOOLEAN)
         if isinstance(node, exp.Subquery):
             inner = node.this
@@ -294,13 +295,17 @@ class _Queries:
             raise DiffersError
         left, columns = self.query(query.this, outer)
         right, others = self.query(query.expression, outer)
-        types = [of_both(one, two) for (_, one), (_, two) in zip(columns, others, strict=True)]
+        # A column of NULLs alone takes the type of the other side.
+        types = [
+            of_both(one, two) if one and two else one or two for (_, one), (_, two) in zip(columns, others, strict=True)
+        ]
         if any(found is None and one != two for found, (_, one), (_, two) in zip(types, columns, others, strict=True)):
             raise DiffersError
         left, right = _widened(left, columns, types), _widened(right, others, types)
         columns = [(name, sql_type) for (name, _), sql_type in zip(columns, types, strict=True)]
-        for name, sql_type in columns:
-            compared_alike(Term(name, sql_type))
+        if query.args.get("distinct") or not isinstance(query, exp.Union):
+            for name, sql_type in columns:
+                told_apart_alike(Term(name, sql_type))
         word = _SETS[type(query)] + ("" if query.args.get("distinct") else " ALL")
         shown = {name: Term(quoted(name), sql_type) for name, sql_type in columns}
         return f"({left}) {word} ({right})" + self._tail(query, self.expressions({}), shown), columns
@@ -342,7 +347,7 @@ def _group_entry(entry: exp.Expr, write: StoreExpressions) -> str:
     if isinstance(entry, exp.Paren):
         return f"({_group_entry(entry.this, write)})"
     key = write.term(entry)
-    if compared_alike(key).constant is not None:
+    if told_apart_alike(key).constant is not None:
         raise DiffersError
     return key.sql
 
