@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlglot import exp
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from penstock.types import SqlType
 
+_Found = TypeVar("_Found", bound=exp.Expr)
 _LONGEST = 19  # digits of the largest 64-bit number; Python itself refuses to read numbers of thousands of digits
 _TYPE = "penstock_type"
 _AGGREGATE = "penstock_aggregate"
@@ -85,6 +86,12 @@ def as_written(tree: exp.Expr) -> exp.Expr:
     """A copy of the tree with what the user wrote in the place of columns that only read it."""
     made: exp.Expr = tree.transform(lambda node: node.meta[_STANDS_FOR].copy() if _STANDS_FOR in node.meta else node)
     return made
+
+
+def inside_out(tree: exp.Expr, *kinds: type[_Found]) -> list[_Found]:
+    """The nodes of these kinds, each behind those inside it: where one is replaced by what is made of a copy, nothing of
+    what was done inside is lost."""
+    return list(reversed(list(tree.find_all(*kinds))))
 
 
 def own_nodes(tree: exp.Expr) -> Iterator[exp.Expr]:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from penstock.errors import ResolutionError
 from penstock.plan.rules.group_by_references import alias_of
-from penstock.plan.trees import column, own_nodes, subquery, whole_number
+from penstock.plan.trees import column, inside_out, own_nodes, subquery, whole_number
 from penstock.sql.spans import span_of
 
 _ROWS = "__array"
@@ -23,7 +23,7 @@ _WHOLE = ("group", "having", "distinct", "limit", "offset", "qualify", "windows"
 
 def array_queries(tree: exp.Expr) -> exp.Expr:
     """The query with scalar subqueries in the place of ARRAY(SELECT …)."""
-    for node in list(tree.find_all(exp.Anonymous)):
+    for node in inside_out(tree, exp.Anonymous):
         inner = node.expressions[0] if node.name.upper() == "ARRAY" and len(node.expressions) == 1 else None
         if isinstance(inner, exp.Query) and not isinstance(inner, exp.Subquery):
             node.replace(exp.Subquery(this=_collected(inner, node)))

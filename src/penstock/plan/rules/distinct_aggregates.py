@@ -14,14 +14,14 @@ from sqlglot import exp
 
 from penstock.catalog.return_types import apply_rule
 from penstock.errors import NotYetError, ResolutionError
-from penstock.plan.trees import aggregate_text, call, column, identifier, number, type_of
+from penstock.plan.trees import aggregate_text, call, column, identifier, inside_out, number, type_of
 from penstock.sql.spans import span_of
 from penstock.types import SqlType
 
 
 def distinct_aggregates(tree: exp.Expr) -> exp.Expr:
     """The bound tree without DISTINCT inside aggregates."""
-    for node in list(tree.find_all(exp.Anonymous)):
+    for node in inside_out(tree, exp.Anonymous):
         distinct = node.expressions[0] if node.expressions else None
         if not isinstance(distinct, exp.Distinct):
             continue

@@ -21,7 +21,7 @@ from penstock.plan.quantified import is_quantified
 from penstock.plan.rules.group_by_references import alias_of
 from penstock.plan.rules.qualify import QUALIFIED, named_items
 from penstock.plan.scope import same_name
-from penstock.plan.trees import own_nodes, subquery, whole_number
+from penstock.plan.trees import inside_out, own_nodes, subquery, whole_number
 
 _HAVING = "__having"
 _OUTSIDE = ("order", "limit", "offset", "distinct", "qualify")
@@ -30,7 +30,7 @@ _AROUND_AGGREGATES = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectN
 
 def having_all(tree: exp.Expr) -> exp.Expr:
     """The query without comparisons of that kind over what is grouped."""
-    for select in list(tree.find_all(exp.Select)):
+    for select in inside_out(tree, exp.Select):
         if not any(_compares(part) for part in _above_groups(select)) or not _aggregates(select):
             continue
         replacement = _Rewrite(select).made()

@@ -16,6 +16,7 @@ from sqlglot import exp
 from penstock.plan.names import output_name
 from penstock.plan.rules.group_by_references import alias_of
 from penstock.plan.scope import same_name
+from penstock.plan.trees import inside_out
 
 QUALIFIED = "__qualified"
 _OUTSIDE = ("order", "limit", "offset", "distinct")
@@ -23,7 +24,7 @@ _OUTSIDE = ("order", "limit", "offset", "distinct")
 
 def qualify(tree: exp.Expr) -> exp.Expr:
     """The query without QUALIFY."""
-    for select in list(tree.find_all(exp.Select)):
+    for select in inside_out(tree, exp.Select):
         clause = select.args.get("qualify")
         if isinstance(clause, exp.Qualify):
             replacement = _rewrite(select, clause)

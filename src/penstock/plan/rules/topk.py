@@ -11,7 +11,7 @@ from typing import Final
 from sqlglot import exp
 
 from penstock.errors import ResolutionError
-from penstock.plan.trees import call, number, whole_number
+from penstock.plan.trees import call, inside_out, number, whole_number
 from penstock.sql.spans import span_of
 
 _NAMES: Final = frozenset({"TOPK", "TOPKDISTINCT"})
@@ -19,7 +19,7 @@ _NAMES: Final = frozenset({"TOPK", "TOPKDISTINCT"})
 
 def topk(tree: exp.Expr) -> exp.Expr:
     """The query without such calls."""
-    for node in list(tree.find_all(exp.Anonymous)):
+    for node in inside_out(tree, exp.Anonymous):
         if node.name.upper() in _NAMES:
             node.replace(_array(node))
     return tree

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from penstock.errors import ResolutionError
 from penstock.plan.names import output_name
-from penstock.plan.trees import number, whole_number
+from penstock.plan.trees import inside_out, number, whole_number
 from penstock.sql.spans import span_of
 
 _TIES = "__ties"
@@ -20,7 +20,7 @@ _TIES = "__ties"
 
 def with_ties(tree: exp.Expr) -> exp.Expr:
     """The query without WITH TIES. Its own order stays, for whoever reads it; that of a subquery tells nothing."""
-    for query in list(tree.find_all(exp.Select, exp.SetOperation)):
+    for query in inside_out(tree, exp.Select, exp.SetOperation):
         fetch = query.args.get("limit")
         if isinstance(fetch, exp.Fetch):
             made = _ranked(query, fetch, outermost=query is tree)

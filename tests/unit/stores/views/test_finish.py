@@ -30,6 +30,14 @@ SHAPES: dict[str, tuple[str, bool]] = {
         ),
         True,
     ),
+    "rankings of rankings": (
+        (
+            "SELECT c.* FROM (SELECT b.* FROM (SELECT DISTINCT ON (a.k, a.s) a.k, a.s, a.id, a.v FROM l AS a "
+            "ORDER BY a.k, a.s, a.v, a.id) AS b QUALIFY ROW_NUMBER() OVER (PARTITION BY b.k ORDER BY b.v DESC, b.id, b.s) "
+            "<= 2) AS c QUALIFY ROW_NUMBER() OVER (PARTITION BY c.k ORDER BY c.id, c.v, c.s) = 1"
+        ),
+        True,
+    ),
     "rank": ("SELECT k, v, RANK() OVER (PARTITION BY k, s ORDER BY v) AS n FROM l QUALIFY n <= 2", True),
     "dense rank over all": ("SELECT k, v, DENSE_RANK() OVER (ORDER BY v) AS n FROM l", False),
     "order by, limit": ("SELECT k, v, id FROM l ORDER BY v DESC, id, k LIMIT 4", False),
@@ -363,6 +371,7 @@ SHAPES: dict[str, tuple[str, bool]] = {
 
 # Those that are answered in more than one stage.
 STAGES = {
+    "rankings of rankings": 2,
     "join in brackets": 2, "median of counts": 2, "as many as any": 2,
     "aggregate of an aggregate": 2, "mean of maxima": 2, "aggregate of an aggregate by its key": 2, "mean by category": 2,
     "mean over the last two winners": 2, "count of counts of counts": 3, "total of an aggregate by a finer key": 2,
