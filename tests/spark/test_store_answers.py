@@ -172,6 +172,24 @@ QUERIES = [
     "SELECT id, RANK() OVER (PARTITION BY flag ORDER BY i DESC) AS r FROM v",
     "SELECT id, DENSE_RANK() OVER (ORDER BY flag) AS r FROM v",
     "SELECT id, SUM(i) OVER (PARTITION BY flag ORDER BY id) AS s, COUNT(*) OVER (PARTITION BY flag) AS n FROM v",
+    "SELECT id, SUM(i) OVER (ORDER BY d RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS s FROM v",
+    "SELECT id, SUM(i) OVER (ORDER BY d DESC RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS s FROM v",
+    "SELECT id, COUNT(*) OVER (PARTITION BY flag ORDER BY m RANGE BETWEEN 2 PRECEDING AND 5 FOLLOWING) AS s FROM v",
+    (
+        "SELECT id, COUNT(*) OVER (ORDER BY day RANGE BETWEEN INTERVAL '31' DAY PRECEDING AND CURRENT ROW) AS a, "
+        "SUM(i) OVER (ORDER BY day DESC RANGE BETWEEN INTERVAL '2' MONTH PRECEDING AND INTERVAL '7' MONTH FOLLOWING) AS b, "
+        "SUM(i) OVER (ORDER BY day RANGE BETWEEN 60 PRECEDING AND 1 PRECEDING) AS c FROM v"
+    ),
+    "SELECT id, SUM(i) OVER (ORDER BY ts RANGE BETWEEN INTERVAL '1' MONTH PRECEDING AND CURRENT ROW) AS s FROM v",
+    "SELECT id, a = slice(a, 1, 9) AS x, a <=> slice(a, 1, 2) AS y, slice(a, 1, 1) <> slice(a, 3, 1) AS z FROM v",
+    "SELECT DISTINCT a, flag FROM v",
+    "SELECT COUNT(DISTINCT a) AS n, COUNT(DISTINCT slice(a, 1, 1)) AS m FROM v",
+    "SELECT id, COUNT(*) OVER (PARTITION BY slice(a, 1, 0)) AS n FROM v",
+    "SELECT a FROM v EXCEPT SELECT slice(a, 1, 9) AS a FROM v WHERE id < 7",
+    "SELECT x.id FROM v AS x JOIN v AS y ON x.a = y.a",
+    "SELECT id FROM v WHERE a IN (SELECT a FROM v AS x WHERE id > 1)",
+    "SELECT i, NULL AS x FROM v UNION SELECT NULL AS y, s FROM v",
+    "SELECT NULL AS x FROM v UNION ALL SELECT NULL AS y FROM v UNION ALL SELECT d FROM v",
     "SELECT id, LAG(i) OVER (ORDER BY id) AS before, LEAD(s) OVER (ORDER BY id) AS after FROM v",
     (
         "SELECT flag, STDDEV(i) AS a, STDDEV_POP(m) AS b, VARIANCE(d) AS c, VAR_POP(j) AS p, "
@@ -319,7 +337,7 @@ def test_queries(sql: str, filled: SparkSession, store: duckdb.DuckDBPyConnectio
     described = store.execute(f"DESCRIBE {text}").fetchall()
     for (name, store_kind, *_), field in zip(described, frame.schema.fields, strict=True):
         spark_kind = field.dataType.simpleString().upper()
-        same = {"STRING": "VARCHAR", "INT": "INTEGER"}.get(spark_kind, spark_kind)
+        same = {"STRING": "VARCHAR", "INT": "INTEGER", "ARRAY<INT>": "INTEGER[]"}.get(spark_kind, spark_kind)
         assert store_kind == same, name
 
 

@@ -16,6 +16,8 @@ _EXACT_DIGITS: Final = 15  # a DOUBLE holds every decimal of so many digits
 
 def cast(term: Term, target: SqlType) -> Term:
     """CAST of a value, where both engines agree on it."""
+    if term.type is None:
+        return as_type(term, target)  # NULL is one of any type
     source = term.known
     if source == target:
         return term

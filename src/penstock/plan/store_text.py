@@ -22,10 +22,10 @@ from penstock.plan.store_terms import (
     common,
     common_of,
     compared_alike,
-    told_apart_alike,
     kept,
     of_both,
     quoted,
+    told_apart_alike,
 )
 from penstock.plan.store_unnest import makes_rows_of, rows_of
 from penstock.plan.trees import type_of
@@ -303,9 +303,12 @@ class _Queries:
             raise DiffersError
         left, right = _widened(left, columns, types), _widened(right, others, types)
         columns = [(name, sql_type) for (name, _), sql_type in zip(columns, types, strict=True)]
-        if query.args.get("distinct") or not isinstance(query, exp.Union):
-            for name, sql_type in columns:
-                told_apart_alike(Term(name, sql_type))
+        for name, sql_type in columns:
+            term = Term(name, sql_type)
+            if query.args.get("distinct") or not isinstance(query, exp.Union):
+                told_apart_alike(term)
+            elif term.known == UNKNOWN:  # of each side Spark may have found another one
+                raise DiffersError
         word = _SETS[type(query)] + ("" if query.args.get("distinct") else " ALL")
         shown = {name: Term(quoted(name), sql_type) for name, sql_type in columns}
         return f"({left}) {word} ({right})" + self._tail(query, self.expressions({}), shown), columns

@@ -89,8 +89,8 @@ def as_written(tree: exp.Expr) -> exp.Expr:
 
 
 def inside_out(tree: exp.Expr, *kinds: type[_Found]) -> list[_Found]:
-    """The nodes of these kinds, each behind those inside it: where one is replaced by what is made of a copy, nothing of
-    what was done inside is lost."""
+    """The nodes of these kinds, each behind those inside it: where one is replaced by what is made of a copy of it,
+    nothing of what was done inside is lost."""
     return list(reversed(list(tree.find_all(*kinds))))
 
 
