@@ -149,6 +149,35 @@ CHANGING: Final[dict[str, str | tuple[str, str]]] = {
             "GROUP BY ALL"
         ),
     ),
+    # Lists and structs are told apart like any other value; a length of time has seconds; NULLs take a type.
+    "distinct_lists": (
+        "SELECT DISTINCT tags, STRUCT(cat AS cat, label AS label) AS st FROM c",
+        "SELECT DISTINCT tags, {'cat': cat, 'label': label} FROM c",
+    ),
+    "counted_lists": (
+        "SELECT cat, COUNT(DISTINCT tags) AS n, COUNT(DISTINCT STRUCT(label, tags)) AS m FROM c GROUP BY cat",
+        "SELECT cat, count(DISTINCT tags), count(DISTINCT {'l': label, 't': tags}) FROM c GROUP BY cat",
+    ),
+    "same_lists": "SELECT c.id, a.id AS other FROM c JOIN a ON c.tags = a.tags AND c.id <= a.id",
+    "other_lists": "SELECT tags FROM c WHERE tags IN (SELECT tags FROM a) EXCEPT SELECT tags FROM c WHERE id > 4",
+    "long": (
+        "SELECT cat, CAST(EXTRACT(EPOCH FROM MAX(ts) - MIN(ts)) AS DOUBLE) AS s FROM c GROUP BY cat",
+        "SELECT cat, epoch(max(ts) - min(ts))::DOUBLE FROM c GROUP BY cat",
+    ),
+    "days": (
+        (
+            "SELECT id, COUNT(*) OVER (PARTITION BY cat ORDER BY CAST(ts AS DATE) RANGE BETWEEN INTERVAL '30' DAY PRECEDING "
+            "AND CURRENT ROW) AS n FROM c"
+        ),
+        (
+            "SELECT id, count(*) OVER (PARTITION BY cat ORDER BY ts::DATE NULLS FIRST RANGE BETWEEN INTERVAL 30 DAY "
+            "PRECEDING AND CURRENT ROW) FROM c"
+        ),
+    ),
+    "either": (
+        "SELECT id AS x, NULL AS y FROM c UNION SELECT price, price FROM a EXCEPT SELECT id, id FROM c",
+        "SELECT id, NULL::BIGINT FROM c UNION SELECT price, price FROM a EXCEPT SELECT id, id FROM c",
+    ),
     "many_hops": (
         (
             "SELECT cat, window_start, window_end, COUNT(*) AS n FROM HOP(TABLE c, DESCRIPTOR(ts), INTERVAL '1' SECOND, "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.catalog.foreign_call import constant_text, grouped
 from penstock.catalog.functions import (
     DENIED,
     NOT_YET,
@@ -17,7 +18,7 @@ from penstock.catalog.functions import (
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.check_calls import check_call, check_schema
-from penstock.plan.check_over import check_over, takes_any_order
+from penstock.plan.check_over import check_over, has_over, takes_any_order
 from penstock.plan.check_types import check_arguments
 from penstock.plan.infer import assignable
 from penstock.plan.nested_types import lambda_parameters, nested_call_type
@@ -41,6 +42,8 @@ from penstock.types import INT, TIMESTAMP
 if TYPE_CHECKING:
     from penstock.catalog.model import FunctionDefinition
     from penstock.plan.expressions import ExpressionBinder
+
+_PARTS: Final = frozenset({"date_part", "datepart"})
 
 
 def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> exp.Expr:
@@ -75,18 +78,36 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> exp.Expr:
 def _known(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) -> exp.Expr:
     arguments = list(node.expressions)
     _check_count(node, info, len(arguments))
+    if info.kind == "window" and not has_over(node):
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"{node.name} is computed over rows in an order, and there is no OVER",
+            hint=f"write {node.name}(…) OVER (PARTITION BY … ORDER BY …)",
+            span=own_span(node),
+        )
     if info.kind == "aggregate":
         plain = without_order(node)
         return _aggregate(binder, plain, info if plain is node else find_function(plain.name) or info)
     if info.higher_order:
         arguments = [arguments[0], *(_as_lambda(argument) for argument in arguments[1:])]
     bound = _bound_arguments(binder, node.name.lower(), arguments)
+    if node.name.lower() in _PARTS and str(constant_text(bound[0])).lower() == "epoch":
+        bound[1] = as_moment(bound[1])
     check_arguments(node.name, bound, arguments)
     check_schema(node, bound)
     types = [type_of(argument) for argument in bound]
     found = return_type(info, types) or nested_call_type(node.name.lower(), bound)
     result = typed(spark_call(node.name, bound, dialect=binder.dialect), found)
     return result if info.repeatable(len(arguments)) else mark_nondeterministic(result, node.name)
+
+
+def as_moment(value: exp.Expr) -> exp.Expr:
+    """An interval as the moment that comes so long after 1970, for functions that take moments; else the value."""
+    kind = type_of(value)
+    if kind is None or kind.name != "INTERVAL":
+        return value
+    moment = exp.Add(this=call("timestamp_seconds", number(0)), expression=grouped(value))
+    return typed(exp.Paren(this=moment), TIMESTAMP)
 
 
 def _bound_arguments(binder: ExpressionBinder, name: str, arguments: list[exp.Expr]) -> list[exp.Expr]:

@@ -34,6 +34,14 @@ def called_over(node: exp.Expr) -> exp.Anonymous | None:
     return function if isinstance(function, exp.Anonymous) else None
 
 
+def has_over(call: exp.Expr) -> bool:
+    """Whether OVER stands behind a call, with what else may stand in between."""
+    around = call.parent
+    while isinstance(around, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) and around.this is call:
+        call, around = around, around.parent
+    return isinstance(around, exp.Window) and around.this is call
+
+
 def takes_any_order(node: exp.Window) -> bool:
     """Whether a function numbers or compares rows, and nothing says in which order: any will do."""
     function = called_over(node)

@@ -18,7 +18,7 @@ from penstock.catalog.functions import (
     find_function,
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
-from penstock.plan.calls import bind_call, bind_over
+from penstock.plan.calls import as_moment, bind_call, bind_over
 from penstock.plan.check_types import check_condition, check_types, text_as_number
 from penstock.plan.infer import infer
 from penstock.plan.nested_types import named_fields
@@ -280,7 +280,10 @@ class ExpressionBinder:
 
     def bind_extract(self, node: exp.Extract) -> exp.Expr:
         unit = node.this.name if isinstance(node.this, exp.Expr) else str(node.this)
-        found = date_part("EXTRACT", unit, self.bind(node.expression), self.dialect, node)
+        value = self.bind(node.expression)
+        if unit.upper() == "EPOCH":
+            value = as_moment(value)
+        found = date_part("EXTRACT", unit, value, self.dialect, node)
         return typed(found, None if unit.upper() in ("EPOCH", "SECOND", "MILLISECOND", "MICROSECOND") else INT)
 
     def bind_struct(self, node: exp.Struct) -> exp.Expr:

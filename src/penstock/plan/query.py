@@ -143,7 +143,7 @@ def _no_subquery(tree: exp.Expr, scope: Scope) -> exp.Expr:
 def _set_operation(context: PlanContext, tree: exp.SetOperation, outer: Scope | None) -> Relation:
     context.depth += 1
     left = bind_query(context, tree.this, outer, None)
-    right = bind_query(context, tree.expression, outer, None)
+    right = bind_query(context, _named_like(tree.expression, left), outer, None)
     # What is NULL on one side has the type of the other one.
     if (typed_left := _with_typed_nulls(tree.this, left, right)) is not None:
         left = bind_query(context, typed_left, outer, None)
@@ -178,6 +178,20 @@ def _set_operation(context: PlanContext, tree: exp.SetOperation, outer: Scope | 
     kind = type(tree)
     distinct = not operator.endswith("ALL")
     return Relation(node, kind(this=sides[0], expression=sides[1], distinct=distinct), None, left.open or right.open)
+
+
+def _named_like(query: exp.Expr, other: Relation) -> exp.Expr:
+    """The second side of a set operation; the columns have the names of the first, so its own may come twice."""
+    items = query.expressions if isinstance(query, exp.Select) else []
+    names = [item.alias_or_name.casefold() for item in items]
+    if len(set(names)) == len(names) or len(names) != len(other.node.visible) or any(item.is_star for item in items):
+        return query
+    made = query.copy()
+    shown = [
+        aliased(item.unalias().copy(), entry.name) for item, entry in zip(items, other.node.visible, strict=True)
+    ]
+    made.set("expressions", shown)
+    return made
 
 
 def _with_typed_nulls(query: exp.Expr, own: Relation, other: Relation) -> exp.Query | None:

@@ -31,6 +31,7 @@ CREATE STREAM b (id BIGINT, k STRING, w BIGINT, ts TIMESTAMP, WATERMARK FOR ts A
             "INVALID_ARGUMENT",
             "c.ts >= b.ts AND c.v > b.w",
         ),
+        ("SELECT k, ROW_NUMBER() AS r FROM b", "INVALID_ARGUMENT", "ROW_NUMBER"),
         ("SELECT v, MEDIAN(k) AS m FROM c GROUP BY v", "TYPE_MISMATCH", "k"),
         ("SELECT v, PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY k) AS m FROM c GROUP BY v", "TYPE_MISMATCH", "k"),
         (

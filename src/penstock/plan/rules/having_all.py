@@ -15,6 +15,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from penstock.catalog.functions import find_function
+from penstock.plan.check_over import has_over
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.names import output_name
 from penstock.plan.quantified import is_quantified
@@ -58,14 +59,7 @@ def _is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, _AROUND_AGGREGATES):
         return _is_aggregate(node.this) and not isinstance(node.parent, exp.Window)
     info = find_function(node.name) if isinstance(node, exp.Anonymous) else None
-    return info is not None and info.kind == "aggregate" and not _has_over(node)
-
-
-def _has_over(node: exp.Expr) -> bool:
-    around = node.parent
-    while isinstance(around, _AROUND_AGGREGATES) and around.this is node:
-        node, around = around, around.parent
-    return isinstance(around, exp.Window) and around.this is node
+    return info is not None and info.kind == "aggregate" and not has_over(node)
 
 
 def _compares(tree: exp.Expr) -> bool:

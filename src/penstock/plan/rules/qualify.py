@@ -72,7 +72,9 @@ def named_items(inner: exp.Select) -> tuple[list[exp.Expr], list[exp.Expr]]:
         reference = exp.column(name, quoted=True)
         reference.meta.update(item.meta)
         outputs.append(reference)
-    return items, outputs
+    # A star outside is every column of the list already, in its order.
+    stars = [output for output in outputs if isinstance(output, exp.Star)]
+    return items, stars[:1] or outputs
 
 
 def _without_aliases(select: exp.Select, condition: exp.Expr) -> exp.Expr:

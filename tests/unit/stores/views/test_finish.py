@@ -30,6 +30,10 @@ SHAPES: dict[str, tuple[str, bool]] = {
         ),
         True,
     ),
+    "a star and its place": (
+        "SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v, id, s) AS rn FROM l QUALIFY rn <= 2",
+        True,
+    ),
     "rankings of rankings": (
         (
             "SELECT c.* FROM (SELECT b.* FROM (SELECT DISTINCT ON (a.k, a.s) a.k, a.s, a.id, a.v FROM l AS a "
