@@ -73,6 +73,21 @@ def test_a_broker_without_java_says_what_to_install(tmp_path: Path, monkeypatch:
     assert not (tmp_path / "broker").exists()
 
 
+def test_what_somebody_else_keeps_is_neither_taken_nor_deleted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("data/important.txt", "server.properties"):
+        place = tmp_path / name.replace("/", "-")
+        (place / name).parent.mkdir(parents=True)
+        (place / name).write_text("mine")
+        for command in (["up", "--port", "0"], ["down", "--delete"]):
+            code = run(["kafka", *command, "--dir", str(place)])
+            told = capsys.readouterr()
+            assert (code, (place / name).read_text()) == (1 if command[0] == "up" else 0, "mine")
+            words = "that is no broker's of ours" if command[0] == "up" else f"there is no broker in {place}"
+            assert words in f"{told.out}{told.err}"
+
+
 def test_a_process_of_another_program_is_not_ended(tmp_path: Path) -> None:
     broker = KafkaBroker(tmp_path)
     (tmp_path / "broker.json").write_text(json.dumps({"pid": os.getpid(), "port": 9092}))

@@ -248,10 +248,20 @@ def test_a_group_that_a_new_broker_does_not_know(tmp_path: Path, opened: Callabl
             CREATE STREAM s (n STRING) WITH (connector = 'kafka', topic = '{topic}', format = 'raw', start = 'group',
               group_id = 'unheard-of', bootstrap_servers = '{address}');
             CREATE MATERIALIZED VIEW v AS SELECT n FROM s;
+            CREATE TABLE all_of_it (n STRING) WITH (connector = 'kafka', topic = '{topic}', format = 'raw',
+              'scan.startup.mode' = 'group-offsets', 'properties.group.id' = 'unheard-of',
+              'properties.auto.offset.reset' = 'earliest', bootstrap_servers = '{address}');
+            CREATE MATERIALIZED VIEW w AS SELECT n FROM all_of_it;
+            CREATE TABLE none_of_it (n STRING) WITH (connector = 'kafka', topic = '{topic}', format = 'raw',
+              'scan.startup.mode' = 'group-offsets', 'properties.group.id' = 'unheard-of',
+              'properties.auto.offset.reset' = 'none', bootstrap_servers = '{address}');
         """)
+        with pytest.raises(PenstockError, match="has no offset in partition 0"):
+            db.execute("CREATE MATERIALIZED VIEW x AS SELECT n FROM none_of_it")
         cluster.send(topic, ["new"])
         db.settle(120)
         assert db.sql("SELECT n FROM v").rows() == [("new",)]
+        assert sorted(db.sql("SELECT n FROM w").rows()) == [("new",), ("old",)]
         with pytest.raises(PenstockError, match="cannot be made") as raised:
             db.execute(f"""
                 CREATE SINK k (n INT) WITH (connector = 'kafka', topic = 'wide', partitions = 1, replication_factor = 3,
@@ -259,7 +269,7 @@ def test_a_group_that_a_new_broker_does_not_know(tmp_path: Path, opened: Callabl
                 INSERT INTO k VALUES (1);
             """)
         assert raised.value.condition == "INVALID_OPTION"
-        db.execute("DROP MATERIALIZED VIEW v")
+        db.execute("DROP MATERIALIZED VIEW v; DROP MATERIALIZED VIEW w")
     finally:
         broker.stop(delete=True)
 

@@ -267,10 +267,13 @@ class KafkaSource:
         """What of the rows from these offsets on is not there any more, in words; None where nothing is."""
         found, notes = self._partitions(request, fresh=True), self._notes(request)
         begins = self._cluster(request).begins(found)
+        ids = self._cluster(request).topic_ids(sorted({topic for topic, _ in found}))
         for number, offset in sorted(positions.items()):
             topic, own = notes.partition(number)
             if (topic, own) not in begins:
                 return f"topic {topic} is gone, or its partition {own}"
+            if notes.ids.get(topic, ids[topic]) != ids[topic]:
+                return f"topic {topic} was deleted and made anew, and what of partition {own} was not read is gone"
             if offset < (oldest := begins[topic, own]):
                 return f"of topic {topic}, partition {own}, offsets {offset} to {oldest - 1} are gone, and not read"
         return None

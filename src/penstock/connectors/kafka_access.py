@@ -29,7 +29,7 @@ _NOT_FOR_JAVA_TEXT: Final = """
     fetch.queue.backoff.ms receive.message.max.bytes message.max.bytes statistics.interval.ms queued.min.messages
     queued.max.messages.kbytes sync.call.timeout transaction.id.prefix sasl.oauthbearer.client.id
     sasl.oauthbearer.client.secret sasl.oauthbearer.scope sasl.oauthbearer.config socket.keepalive.enable
-    enable.auto.commit auto.commit.interval.ms
+    enable.auto.commit auto.commit.interval.ms auto.offset.reset
 """
 _NOT_FOR_JAVA: Final = frozenset(_NOT_FOR_JAVA_TEXT.split())
 _FOR_LIBRDKAFKA_TEXT: Final = """

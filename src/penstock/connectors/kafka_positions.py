@@ -31,8 +31,27 @@ def first_offsets(
         return {**begins, **{one: max(offset, begins[one]) for one, offset in given.items()}}
     offsets = cluster.ends(found, committed=only_committed(definition))
     if start == "group" and group is not None:
-        offsets |= cluster.group_offsets(group, found)
+        return _of_group(cluster, definition, group, offsets)
     return offsets
+
+
+def _of_group(
+    cluster: KafkaCluster, definition: SourceDefinition, group: str, ends: Mapping[Partition, int]
+) -> dict[Partition, int]:
+    """What a group has read; where it has read nothing yet, what `auto.offset.reset` says, as for Kafka's consumers."""
+    read = cluster.group_offsets(group, ends)
+    missing = [one for one in ends if one not in read]
+    otherwise = definition.options.passthrough.get("auto.offset.reset")
+    if missing and otherwise == "none":
+        topic, number = missing[0]
+        raise OptionError(
+            "INVALID_OPTION",
+            f"group {group} of {definition.kind} {definition.name} has no offset in partition {number} of topic "
+            f"{topic}, and auto.offset.reset is 'none'",
+            hint="say where to begin there: 'properties.auto.offset.reset' = 'earliest' or 'latest'",
+        )
+    begins = cluster.begins(missing) if otherwise == "earliest" else {}
+    return {**ends, **begins, **read}
 
 
 def final_offsets(

@@ -361,7 +361,8 @@ def _scalar(field: Any, null_text: str | None) -> Callable[[Any], Any]:
     kind = _SCALARS[field.type]
     if field.type == _ENUM:
         numbers = {value.name: value.number for value in field.enum_type.values}
-        return lambda value: numbers[value] if isinstance(value, str) else int(value)
+        # A number without a name is read as its text, and goes back as the number.
+        return lambda value: numbers[value] if value in numbers else int(value)
     if kind == "STRING":
         return lambda value: null_text if value is None else value
     if kind in ("INT", "BIGINT", "DECIMAL(20, 0)"):

@@ -187,9 +187,7 @@ def _named_like(query: exp.Expr, other: Relation) -> exp.Expr:
     if len(set(names)) == len(names) or len(names) != len(other.node.visible) or any(item.is_star for item in items):
         return query
     made = query.copy()
-    shown = [
-        aliased(item.unalias().copy(), entry.name) for item, entry in zip(items, other.node.visible, strict=True)
-    ]
+    shown = [aliased(item.unalias().copy(), entry.name) for item, entry in zip(items, other.node.visible, strict=True)]
     made.set("expressions", shown)
     return made
 

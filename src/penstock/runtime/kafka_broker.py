@@ -2,6 +2,7 @@
 
 It is Apache Kafka itself, in a process of its own that goes on when ours ends. Everything about it lies in one
 directory: `server.properties`, `data`, `broker.log`, and `broker.json` with the process id and the port while it runs.
+A file of ours says that these names are ours there: what somebody else calls so is neither written over nor deleted.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ PORT: Final = 9092
 _SECONDS_TO_START: Final = 120.0
 _SECONDS_TO_STOP: Final = 30.0
 _FORMATTED: Final = "meta.properties"
+_OURS: Final = ".penstock-broker"
+_FILES: Final = ("server.properties", "log4j2.properties", "broker.log")
 _MAIN: Final = "kafka.Kafka"
 # Children of this process that nobody has waited for. They are meant to outlive it.
 _started: Final[dict[int, subprocess.Popen[bytes]]] = {}
@@ -101,6 +104,7 @@ class KafkaBroker:
             raise _failed(
                 f"directory {self.directory} of the broker cannot be made: {error.strerror}", hint="give another --dir"
             ) from None
+        self._take_directory()
         properties = self.directory / "server.properties"
         properties.write_text(self._properties(port), "utf-8")
         logging = self.directory / "log4j2.properties"
@@ -130,15 +134,31 @@ class KafkaBroker:
             if not self._gone(pid, _SECONDS_TO_STOP):
                 _signal(pid, signal.SIGKILL)
                 self._gone(pid, _SECONDS_TO_STOP)
-        (self.directory / "broker.json").unlink(missing_ok=True)
-        if delete and (self.directory / "server.properties").exists():
+        if self.is_there:
+            (self.directory / "broker.json").unlink(missing_ok=True)
+        if delete and self.is_there:
             # Only what is ours: the directory may be one that the user keeps other things in.
             shutil.rmtree(self.directory / "data", ignore_errors=True)
-            for name in ("server.properties", "log4j2.properties", "broker.log"):
+            for name in (*_FILES, _OURS):
                 (self.directory / name).unlink(missing_ok=True)
             if not any(self.directory.iterdir()):
                 self.directory.rmdir()
         return pid is not None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a broker of ours has been started in the directory, and its data not been thrown away."""
+        return (self.directory / _OURS).exists()
+
+    def _take_directory(self) -> None:
+        """Mark the directory as a broker's; refused where what it needs is there and is somebody else's."""
+        taken = [name for name in ("data", *_FILES) if (self.directory / name).exists()]
+        if taken and not self.is_there:
+            raise _failed(
+                f"the directory {self.directory} has a {taken[0]} that is no broker's of ours",
+                hint="give another --dir, one that is new or empty",
+            )
+        (self.directory / _OURS).write_text("Of `penstock kafka`: the broker's files beside this one are its own.\n")
 
     def _gone(self, pid: int, seconds: float) -> bool:
         end = time.monotonic() + seconds

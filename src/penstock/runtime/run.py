@@ -165,7 +165,13 @@ class Run:
     def _lost(self, found: PenstockError) -> PenstockError:
         """What Spark says of records that are gone, with their place; where they may be skipped, it is tried again."""
         if self._skips_lost:
-            return RuntimeFailure("SOURCE_UNAVAILABLE", found.message, detail=found.detail)
+            message = found.message.replace("records that it has not read are gone", "what it reads is not there", 1)
+            return RuntimeFailure(
+                "SOURCE_UNAVAILABLE",
+                message,
+                hint="the job looks again by itself, and goes on behind what is lost, because of on_data_loss = 'skip'",
+                detail=found.detail,
+            )
         entry = self._store.ledger(self.spec.name)
         for scan in self._scans:
             source = source_of(scan.definition.options.connector)

@@ -63,10 +63,11 @@ def down(*, directory: Path, delete: bool) -> None:
     """Stop the broker and wait until it has ended. Its data is kept, unless --delete is given."""
     from penstock.runtime.kafka_broker import KafkaBroker
 
-    if not directory.exists():
-        click.echo(f"it does not run; there is no {directory}")
+    broker = KafkaBroker(directory)
+    if not broker.is_there:
+        click.echo(f"it does not run; there is no broker in {directory}")
         return
-    ran = KafkaBroker(directory).stop(delete=delete)
+    ran = broker.stop(delete=delete)
     kept = "its data is gone" if delete else f"its data is kept in {directory}"
     click.echo(f"stopped; {kept}" if ran else f"it does not run; {kept}")
 

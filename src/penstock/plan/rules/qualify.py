@@ -73,8 +73,9 @@ def named_items(inner: exp.Select) -> tuple[list[exp.Expr], list[exp.Expr]]:
         reference.meta.update(item.meta)
         outputs.append(reference)
     # A star outside is every column of the list already, in its order.
-    stars = [output for output in outputs if isinstance(output, exp.Star)]
-    return items, stars[:1] or outputs
+    if any(isinstance(output, exp.Star) for output in outputs):
+        outputs = [exp.Star()]
+    return items, outputs
 
 
 def _without_aliases(select: exp.Select, condition: exp.Expr) -> exp.Expr:
