@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import singledispatch
+from functools import partial, singledispatch
 
 from sqlglot import exp
 
@@ -41,7 +41,7 @@ from penstock.options import (
 from penstock.options.settings import CONNECT_ONLY
 from penstock.plan.computed import check_computed, computed_functions
 from penstock.plan.logical import LogicalPlan
-from penstock.plan.queries import OutputKind, plan_output
+from penstock.plan.queries import OutputKind, kept_output, plan_output
 from penstock.plan.relation import Mode
 from penstock.plan.session import Session
 from penstock.plan.shared_reads import insert_jobs
@@ -203,7 +203,8 @@ def _create_materialized(statement: s.CreateMaterializedView, session: Session) 
     )
     plan = replace(plan, state=options.state)
     if options.state_ttl:
-        plan = with_ttl(plan, options.state_ttl, asked="state_ttl" not in options.from_settings)
+        kept = partial(kept_output, session, statement.query, statement.name.text, statement.columns)
+        plan = with_ttl(plan, options.state_ttl, kept, asked="state_ttl" not in options.from_settings)
     definition = MaterializedViewDefinition(
         name=statement.name,
         columns=_columns(plan) if not _open(plan) else (),

@@ -62,6 +62,15 @@ def plan_output(
     return plan
 
 
+def kept_output(session: Session, query: Query, target: str, names: tuple[Name, ...]) -> LogicalPlan | None:
+    """The plan of a materialized view whose rows the view store keeps, also where Spark could keep them; None where it
+    cannot."""
+    asked = _Asked(session, query, "materialized view", target, None, names, by_position=False)
+    with suppress(NotYetError):
+        return asked.kept_plan()
+    return None
+
+
 def _chosen(asked: _Asked) -> LogicalPlan:
     session, kind = asked.session, asked.kind
     try:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from penstock.errors import NotYetError
 from penstock.frozen import frozen
-from penstock.plan.nodes import Finish, Node
+from penstock.plan.nodes import Finish, Node, all_nodes
 from penstock.plan.relation import State
 from penstock.plan.windows import duration_words
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.plan.job_plan import JobPlan
     from penstock.plan.logical import LogicalPlan
 
@@ -27,45 +29,73 @@ class Ttl:
     asked: bool
 
 
-def with_ttl(plan: LogicalPlan, length: timedelta, *, asked: bool) -> LogicalPlan:
-    """The plan of a view that keeps its state for a time only; EXPLAIN tells of it where that bounds something."""
+def with_ttl(
+    plan: LogicalPlan, length: timedelta, kept: Callable[[], LogicalPlan | None], *, asked: bool
+) -> LogicalPlan:
+    """The plan of a view that keeps its state for a time only; EXPLAIN tells of it where that bounds something.
+
+    Spark never forgets by age what it keeps of a join without a bound or of first rows: then the view store keeps the
+    rows instead, by the plan that `kept` gives.
+    """
     from penstock.plan.job_plan import plan_job
 
-    plan = replace(plan, ttl=Ttl(length // timedelta(microseconds=1), asked))
+    ttl = Ttl(length // timedelta(microseconds=1), asked)
+    plan = replace(plan, ttl=ttl)
     try:
         job = plan_job(plan)
     except NotYetError:
-        return plan  # told when the job is to run
+        other = kept() if asked and plan.state != "spark" else None
+        if other is None:
+            raise
+        plan = replace(other, ttl=ttl, state=plan.state)
+        job = plan_job(plan)
     if job.ttl_us is None:
         return plan
-    warnings = tuple(text for text in plan.warnings if "grows for ever" not in text)
-    return replace(plan, root=_bounded(plan.root, duration_words(job.ttl_us)), warnings=warnings)
+    root = _bounded(plan.root, duration_words(job.ttl_us))
+    unbounded = any(node.state is not None and node.state.bound is None for node in all_nodes(root))
+    warnings = plan.warnings if unbounded else tuple(text for text in plan.warnings if "grows for ever" not in text)
+    return replace(plan, root=root, warnings=warnings)
 
 
 def _bounded(node: AnyNode, words: str) -> AnyNode:
-    found = replace(node, inputs=tuple(_bounded(below, words) for below in node.inputs))
-    if node.state is None or node.state.bound is not None:
-        return found
+    """The operators with what bounds the uppermost state, which is the view store's; what is below is Spark's."""
+    if node.state is None:
+        return replace(node, inputs=tuple(_bounded(below, words) for below in node.inputs))
+    if node.state.bound is not None:
+        return node
     bound = (
         f"a row is forgotten {words} after its batch (state_ttl)"
         if isinstance(node, Finish)
         else f"a group is forgotten when no row came for it for {words} (state_ttl)"
     )
-    return replace(found, state=State(node.state.keeps, bound))
+    return replace(node, state=State(node.state.keeps, bound))
+
+
+def _of_spark(node: Node) -> bool:
+    """Whether Spark keeps something for ever below what the view store keeps."""
+    if node.state is None:
+        return any(_of_spark(below) for below in node.inputs)
+    below = [each for inner in node.inputs for each in all_nodes(inner)]
+    return any(each.state is not None and each.state.bound is None for each in below)
 
 
 def job_with_ttl(plan: LogicalPlan, job: JobPlan) -> JobPlan:
     """The job, with the time for which the view store keeps its state; refused where it would not hold."""
     if plan.ttl is None:
         return job
-    if job.kind in ("merge", "finish") and job.scans:
+    if job.kind in ("merge", "finish") and job.scans and not (plan.ttl.asked and _of_spark(plan.root)):
         return replace(job, ttl_us=plan.ttl.length_us)
     if not plan.ttl.asked:
         return job
     if job.of_views:
         raise _not_yet("of a view over views", f"set it on what is below: {', '.join(job.views)}")
     if any(node.state is not None and node.state.bound is None for node in plan.nodes()):
-        raise _not_yet("over state that Spark keeps", "leave state = 'spark' out, or bound the query with a window")
+        hint = (
+            "leave state = 'spark' out"
+            if plan.state == "spark"
+            else "bound it with a window or event times, or give DISTINCT ON an ORDER BY"
+        )
+        raise _not_yet("over state that Spark keeps", hint)
     return job
 
 
