@@ -12,6 +12,7 @@ import pytest
 
 import penstock
 from penstock.errors import JobFailed, PenstockError
+from penstock.failpoints import _armed, enabled
 from penstock.runtime.kafka_broker import HOST, KafkaBroker, free_port
 from tests.kafka.conftest import Cluster
 
@@ -333,6 +334,31 @@ def test_a_broker_that_is_not_there_and_a_topic_that_is_gone(cluster: Cluster, d
     with pytest.raises(PenstockError, match="made anew") as raised:
         db.execute("RESUME JOB renewed_view")
     assert raised.value.condition == "SOURCE_DATA_LOST"
+
+
+def test_a_topic_that_is_made_anew_behind_the_back_of_a_batch(cluster: Cluster, db: penstock.Database) -> None:
+    """C2: to Spark it is the same topic, and longer than it was; the job never goes on in the middle of it silently."""
+    from confluent_kafka.admin import AdminClient
+
+    topic = cluster.topic()
+    cluster.send(topic, [json.dumps({"n": n}) for n in range(10)])
+    db.execute(f"""
+        CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = '{topic}', start = 'earliest');
+        CREATE MATERIALIZED VIEW v AS SELECT n FROM s;
+    """)
+    db.settle(120)
+    admin = AdminClient(cluster.client())
+    with enabled("batch.after_action", "sleep(15000)@1"):
+        cluster.send(topic, [json.dumps({"n": 10})])
+        wait_until(lambda: _armed["batch.after_action"].hits > 0)
+        admin.delete_topics([topic], operation_timeout=60)[topic].result(60)
+        wait_until(lambda: topic not in admin.list_topics(timeout=30).topics)
+        cluster.create(topic)
+        cluster.send(topic, [json.dumps({"n": n}) for n in range(1000, 1030)])
+        wait_until(lambda: db.jobs()[0].state == "failed")
+    error = db.sql("SELECT error FROM penstock.jobs").rows()[0][0]
+    assert f"topic {topic} was deleted and made anew" in str(error)
+    assert all(row[0] <= 10 for row in db.sql("SELECT n FROM v").rows())
 
 
 def test_a_topic_that_goes_and_comes_again_while_a_job_runs(cluster: Cluster, db: penstock.Database) -> None:

@@ -70,6 +70,7 @@ class KafkaSource:
         self._lock = Lock()
         self._clusters: dict[tuple[object, ...], KafkaCluster] = {}
         self._listed: dict[tuple[object, ...], tuple[float, list[Partition]]] = {}
+        self._same: dict[tuple[object, ...], float] = {}  # when the topics of a scan were found to be the same ones
 
     def typed(self, definition: SourceDefinition) -> bool:
         return False
@@ -188,11 +189,7 @@ class KafkaSource:
             ids = self._cluster(request).topic_ids(topics)
             renewed = [name for name in topics if name in notes.ids and notes.ids[name] != ids[name]]
             if renewed and not skips_lost(request.definition):
-                raise RuntimeFailure(
-                    "SOURCE_DATA_LOST",
-                    f"topic {renewed[0]} was deleted and made anew since job {request.job} has read it",
-                    hint="create the job again to read what is there, or set on_data_loss = 'skip'",
-                )
+                raise _made_anew(request, renewed[0])
             changed = notes.with_partitions(found).with_ids(ids)
             if changed != notes or changed.ids != notes.ids:
                 save_notes(request.keep, request.id, changed)
@@ -248,9 +245,12 @@ class KafkaSource:
 
     def lost(self, request: ScanRequest, start: str | None, end: str) -> int:
         """How many offsets between two that were to be read are not there any more, where that is to be skipped."""
+        since = read_kafka_offset(start).offsets if start is not None else {}
+        upto = read_kafka_offset(end).offsets
+        if since != upto:
+            self._check_same(request, sorted({topic for topic, _ in upto}))
         if not skips_lost(request.definition) or start is None:
             return 0
-        since, upto = read_kafka_offset(start).offsets, read_kafka_offset(end).offsets
         moved = {one for one, last in upto.items() if since.get(one, last) != last}
         begins = self._cluster(request).begins(moved)
         gone = sum(max(0, min(begins[one], upto[one]) - since[one]) for one in moved if upto[one] >= since[one])
@@ -262,6 +262,32 @@ class KafkaSource:
             save_notes(request.keep, request.id, notes.settled())
         # Where it ends below, all that was between is not known, so what was skipped is not.
         return gone + sum(since[one] - upto[one] for one in moved if upto[one] < since[one])
+
+    def _check_same(self, request: ScanRequest, topics: Sequence[str]) -> None:
+        """Raises where a topic was made anew while the job ran: to Spark it is the same, and is read on from the offset
+        where the other one was. Asked once a second, so it may be told some batches later; never not at all."""
+        key = (request.job, request.id)
+        with self._lock:
+            due = time.monotonic() - self._same.get(key, 0.0) > _FRESH_S
+        known = self._notes(request).ids
+        if not due or not known:
+            return
+        try:
+            ids = self._cluster(request).topic_ids(topics)
+        except RuntimeFailure:
+            return  # whoever reads next will hear of it
+        renewed = [name for name in topics if known.get(name, ids[name]) != ids[name]]
+        if not renewed:
+            with self._lock:
+                self._same[key] = time.monotonic()
+        elif skips_lost(request.definition):
+            raise RuntimeFailure(
+                "PARTITIONS_CHANGED",
+                f"topic {renewed[0]} was deleted and made anew",
+                hint="the job starts again by itself to read it",
+            )
+        else:
+            raise _made_anew(request, renewed[0])
 
     def gone(self, request: ScanRequest, positions: Mapping[int, int]) -> str | None:
         """What of the rows from these offsets on is not there any more, in words; None where nothing is."""
@@ -387,6 +413,14 @@ class KafkaSource:
     def _single(definition: SourceDefinition) -> str | None:
         names = topic_names(definition)
         return names[0] if len(names) == 1 else None
+
+
+def _made_anew(request: ScanRequest, topic: str) -> RuntimeFailure:
+    return RuntimeFailure(
+        "SOURCE_DATA_LOST",
+        f"topic {topic} was deleted and made anew since job {request.job} has read it",
+        hint="create the job again to read what is there, or set on_data_loss = 'skip'",
+    )
 
 
 def topic_names(definition: SourceDefinition | SinkDefinition) -> tuple[str, ...]:

@@ -131,7 +131,8 @@ def _aggregate(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo
         binder.aggregate_depth -= 1
     check_arguments(node.name, bound, node.expressions)
     check_call(node, bound)
-    types = [type_of(argument) for argument in bound]
+    # An order inside changes nothing about the type of what is aggregated.
+    types = [type_of(argument.this if isinstance(argument, exp.Order) else argument) for argument in bound]
     result = typed(spark_call(node.name, bound, dialect=binder.dialect), return_type(info, types))
     return mark_aggregate(result, format_tree(node))
 

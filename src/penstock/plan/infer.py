@@ -88,7 +88,7 @@ def _arithmetic(node: exp.Expr) -> SqlType | None:
     left, right = type_of(node.args["this"]), type_of(node.args["expression"])
     if left is None or right is None:
         return None
-    if left.name == "TIMESTAMP" and right.name == "TIMESTAMP":
+    if {left.name, right.name} <= {"TIMESTAMP", "DATE"}:
         return INTERVAL
     if left.temporal and right.name == "INTERVAL":
         return TIMESTAMP if left.name == "TIMESTAMP" else None

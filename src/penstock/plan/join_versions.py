@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 def refuse_method(join: exp.Join) -> None:
     """Raises for a word before JOIN that has no meaning on a stream."""
+    if join.method == "ASOF" and join.side in ("RIGHT", "FULL"):
+        raise UnsupportedError(
+            "UNSUPPORTED_CLAUSE",
+            f"ASOF {join.side} JOIN has no meaning here: each row in front meets one of the other side",
+            hint="write ASOF LEFT JOIN, with the relation in front whose rows are all to be there",
+            span=span_of(join.this),
+        )
     if join.method == "ASOF" or join.args.get("match_condition") is not None:
         raise NotYetError(
             "VERSIONED_JOIN",

@@ -31,7 +31,7 @@ from penstock.plan.store_terms import (
     wider,
 )
 from penstock.plan.trees import type_of
-from penstock.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, SqlType
+from penstock.types import BIGINT, BOOLEAN, DOUBLE, INT, INTERVAL, STRING, TIMESTAMP, SqlType
 
 if TYPE_CHECKING:
     from penstock.plan.store_asked import AskedOfSpark
@@ -40,7 +40,7 @@ Columns = Callable[[exp.Column], Term]
 
 _NARROW_DIGITS: Final = 18
 _COMPARED: Final = frozenset({"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL",
-                              "DATE", "TIMESTAMP"})  # fmt: skip
+                              "DATE", "TIMESTAMP", "INTERVAL"})  # fmt: skip
 _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "IS NOT DISTINCT FROM", exp.NullSafeNEQ: "IS DISTINCT FROM",
@@ -250,6 +250,8 @@ class StoreExpressions:
             return self.shifted(node)
         left, right = self.term(node.this), self.term(node.expression)
         one, two = left.known, right.known
+        if isinstance(node, exp.Sub) and {one.name, two.name} <= {"TIMESTAMP", "DATE"}:
+            return Term(f"to_microseconds(epoch_us({left.sql}) - epoch_us({right.sql}))", INTERVAL)
         if not (one.numeric and two.numeric):
             raise DiffersError
         if "DECIMAL" in (one.name, two.name) and not {"DOUBLE", "FLOAT"} & {one.name, two.name}:
@@ -264,6 +266,10 @@ class StoreExpressions:
             raise DiffersError
         operator = "+" if isinstance(node, exp.Add) else "-"
         return Term(f"({value.sql} {operator} to_microseconds({interval_us(node.expression)}))", TIMESTAMP)
+
+    def length(self, node: exp.Interval) -> Term:
+        """An interval that is written out, of less than months."""
+        return Term(f"to_microseconds({interval_us(node)})", INTERVAL)
 
     def division(self, node: exp.Div) -> Term:
         left, right = self.term(node.this), self.term(node.expression)
@@ -418,4 +424,5 @@ _WRITERS: Final[tuple[tuple[Any, Callable[[StoreExpressions, Any], Term]], ...]]
     (exp.Cast, StoreExpressions.cast_),
     (exp.Anonymous, StoreExpressions.call),
     (exp.CurrentTimestamp, StoreExpressions.now),
+    (exp.Interval, StoreExpressions.length),
 )
