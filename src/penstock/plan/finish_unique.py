@@ -75,6 +75,8 @@ def _of_from(query: exp.Select, keys: RowKeys) -> list[tuple[exp.Column, ...]]:
             continue
         if alias not in below or not isinstance(join.this, exp.Table | exp.Subquery):
             return []
+        if join.side.upper() == "FULL":
+            return []  # a row of one side whose key is NULL looks like one that only the other side has
         found = [(*one, *other) for one in found for other in _of_relation(alias, below[alias], keys)]
     ones = _ones(query)
     return [tuple(place for place in places if place not in ones) for places in found]

@@ -30,6 +30,20 @@ SHAPES: dict[str, tuple[str, bool]] = {
         ),
         True,
     ),
+    "one row beside one row": (
+        (
+            "SELECT a.n AS x, b.n AS y FROM (SELECT COUNT(*) AS n FROM l) AS a "
+            "FULL JOIN (SELECT COUNT(*) AS n FROM r) AS b ON a.n = b.n AND a.n % 2 = 0"
+        ),
+        False,
+    ),
+    "groups beside one row": (
+        (
+            "SELECT a.k, b.n FROM (SELECT k, COUNT(*) AS n FROM l GROUP BY k) AS a "
+            "FULL JOIN (SELECT COUNT(*) AS n FROM r) AS b ON a.n = b.n"
+        ),
+        False,
+    ),
     "a star and its place": (
         "SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v, id, s) AS rn FROM l QUALIFY rn <= 2",
         True,
