@@ -18,7 +18,7 @@ from penstock.plan.rules.group_by_references import alias_of
 from penstock.plan.scope import same_name
 
 QUALIFIED = "__qualified"
-_OUTSIDE = ("order", "limit", "offset", "distinct")
+OUTSIDE = ("order", "limit", "offset", "distinct")
 
 
 def qualify(tree: exp.Expr) -> exp.Expr:
@@ -36,7 +36,7 @@ def qualify(tree: exp.Expr) -> exp.Expr:
 
 def _rewrite(select: exp.Select, clause: exp.Qualify) -> exp.Select:
     inner = select.copy()
-    for key in ("qualify", *_OUTSIDE):
+    for key in ("qualify", *OUTSIDE):
         inner.set(key, None)
     items, outputs = named_items(inner)
     # wrapped, so that the condition itself can be replaced like any part of it
@@ -50,7 +50,7 @@ def _rewrite(select: exp.Select, clause: exp.Qualify) -> exp.Select:
         node.replace(reference)
     inner.set("expressions", [*items, *added])
     source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(QUALIFIED, quoted=True)))
-    outside = {key: select.args.get(key) for key in _OUTSIDE}
+    outside = {key: select.args.get(key) for key in OUTSIDE}
     where = exp.Where(this=condition.this.copy())
     return exp.Select(expressions=outputs, from_=exp.From(this=source), where=where, **outside)
 
@@ -60,18 +60,28 @@ def named_items(inner: exp.Select) -> tuple[list[exp.Expr], list[exp.Expr]]:
     items: list[exp.Expr] = []
     outputs: list[exp.Expr] = []
     for position, item in enumerate(inner.expressions):
-        star = isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
-        if star:
-            items.append(item.copy())
-            outputs.append(exp.Star())
+        items.append(item.copy())
+        if is_star(item):
+            # From outside one star gives the columns of all that stand side by side.
+            if not (outputs and isinstance(outputs[-1], exp.Star)):
+                outputs.append(exp.Star())
             continue
         name = item.alias if isinstance(item, exp.Alias) else output_name(item, position)
-        plain = isinstance(item, exp.Alias | exp.Column)
-        items.append(item.copy() if plain else exp.alias_(item.copy(), name, quoted=True))
+        if not isinstance(item, exp.Alias | exp.Column):
+            items[-1] = exp.alias_(item.copy(), name, quoted=True)
         reference = exp.column(name, quoted=True)
         reference.meta.update(item.meta)
         outputs.append(reference)
+    named = [output.this for output in outputs if isinstance(output, exp.Column)]
+    for star in outputs:
+        if isinstance(star, exp.Star) and named:  # the others have names, and their own places
+            star.set("except_", [name.copy() for name in named])
     return items, outputs
+
+
+def is_star(item: exp.Expr) -> bool:
+    """Whether an item of a SELECT list stands for all columns, of everything or of one relation."""
+    return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
 
 
 def _without_aliases(select: exp.Select, condition: exp.Expr) -> exp.Expr:
