@@ -238,6 +238,14 @@ class FinishView:
             writer.execute(statement)
         writer.execute("UPDATE store.views SET floor = ? WHERE id = ? AND floor < ?", [floor, self.id, floor])
 
+    def forget_shown(self, writer: duckdb.DuckDBPyConnection, batch: int) -> None:
+        """Nobody reads what the view shows, only its changes: let go of rows that came up to a batch and stay as they
+        are."""
+        last = self._text.stages[-1]
+        if isinstance(last, OnceText):
+            for statement in last.goes(f"batch <= {batch}"):
+                writer.execute(statement)
+
     def select(self) -> str:
         return self._text.shown
 

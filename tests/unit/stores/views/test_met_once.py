@@ -262,6 +262,18 @@ def test_rows_that_have_met_are_forgotten_where_they_are_state(tmp_path: Path) -
         found.store.close()
 
 
+def test_what_a_sink_was_given_is_not_kept() -> None:
+    """Of the view behind a sink the changes are read, those of the last batches, and its rows go with them."""
+    found = Meeting("inner", None)
+    for number in range(301):
+        rows = found.core({"l": [(1, number, 1, "a")], "r": [(1, 1, number, "a", False, 0, number)]})
+        changes = found.store.stage("job", "answered", number, rows)
+        assert changes.after.to_pylist() == [{"id": number, "k": 1, "w": number, "s": "a"}]
+    assert found.store.stage("job", "answered", 300, rows).after.num_rows == 1
+    assert sum(found.view().values()) < 301
+    found.store.close()
+
+
 MARKET = """
 CREATE STREAM bid (auction BIGINT, price BIGINT, at TIMESTAMP, seen AS PROCTIME(), WATERMARK FOR at AS at);
 CREATE STREAM side (key BIGINT, value STRING, PRIMARY KEY (key) NOT ENFORCED)
