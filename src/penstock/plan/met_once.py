@@ -88,12 +88,10 @@ def set_met_apart(query: exp.Select) -> exp.Subquery | None:
     if any(isinstance(join.this, exp.Lateral) for join in joins):
         raise NotFinishableError("LATERAL stands beside a join as of PROCTIME()", "put the join into a subquery")
     aliases = list(relations(query))[: count + 1]
-    if any({*relations(block)} & {*aliases} for block in _asked_within(query)):
-        raise NotFinishableError("a subquery has a relation of the same name", "give it another one")
     taken: list[tuple[exp.Expr, str]] = []  # what is read of these rows, and under which name
 
     def take(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column) or node.table not in aliases:
+        if not isinstance(node, exp.Column) or node.table not in aliases or _of_subquery(node, query):
             return node
         name = next((known for value, known in taken if value == node), None)
         if name is None:
@@ -119,16 +117,19 @@ def set_met_apart(query: exp.Select) -> exp.Subquery | None:
     return made
 
 
-def _asked_within(query: exp.Select) -> Iterator[exp.Select]:
-    """The subqueries that see the rows of a SELECT."""
-    below = {id(each) for each in relations(query).values()}
-    for node in query.walk(prune=lambda inner: id(inner) in below):
-        if isinstance(node, exp.Select) and node is not query and id(node) not in below:
-            yield node
+def _of_subquery(node: exp.Column, query: exp.Select) -> bool:
+    """Whether a column is one of a subquery inside a SELECT that has a relation of that name itself."""
+    around = node.parent
+    while around is not None and around is not query:
+        if isinstance(around, exp.Select) and node.table in relations(around):
+            return True
+        around = around.parent
+    return False
 
 
 def _above(query: exp.Select) -> list[str]:
-    return [clause for clause in ("where", "group", "having", "distinct") if query.args.get(clause) is not None]
+    clauses = ("where", "group", "having", "distinct", "order")
+    return [clause for clause in clauses if query.args.get(clause) is not None]
 
 
 def _conditions(joins: list[exp.Join]) -> list[exp.Expr]:

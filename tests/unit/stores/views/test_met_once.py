@@ -74,6 +74,16 @@ SHAPES: dict[str, tuple[str, str, str]] = {
         "SELECT l.id, r.s FROM l JOIN r ON l.v = r.id",
         "SELECT MAX(id), s FROM met GROUP BY s",
     ),
+    "first of all": (
+        f"SELECT l.id, r.w FROM l JOIN {NOW} AS r ON l.v = r.id ORDER BY l.v DESC, l.id DESC, w LIMIT 3",
+        "SELECT l.id, r.w, l.v FROM l JOIN r ON l.v = r.id",
+        "SELECT id, w FROM met ORDER BY v DESC, id DESC, w LIMIT 3",
+    ),
+    "distinct, in a subquery": (
+        f"SELECT DISTINCT r.s FROM l JOIN {NOW} AS r ON l.v = r.id WHERE r.w NOT IN (SELECT v FROM l WHERE v > 3) OR l.k = 1",
+        "SELECT r.s, r.w, l.k FROM l JOIN r ON l.v = r.id",
+        "SELECT DISTINCT s FROM met WHERE w NOT IN (SELECT v FROM ever WHERE v > 3) OR k = 1",
+    ),
     "beside all rows of both": (
         (
             f"SELECT l.id, r.w, c.n, y.w AS later FROM l JOIN {NOW} AS r ON l.v = r.id "
