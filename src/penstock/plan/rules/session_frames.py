@@ -86,26 +86,24 @@ class _Sessions:
         rows = self._select.copy()
         for clause in OUTSIDE:
             rows.set(clause, None)
-        written = list(rows.expressions)
         inner, seen = named_items(rows)
-        of_sessions = self._shown([item for item in written if not is_star(item)], seen)
-        plain = [item for item, each in zip(inner, written, strict=True) if not _has_frame(each)]
-        passed = [_without(each, of_sessions) for each in seen if each.name not in of_sessions]
+        written = iter([item for item in rows.expressions if not is_star(item)])
+        plain = [item for item, each in zip(inner, rows.expressions, strict=True) if not _has_frame(each)]
+        columns = [(each, None if isinstance(each, exp.Star) else self._column(next(written), each)) for each in seen]
+        names = {each.name for each, over in columns if over is None}
+        passed = [_among(each, names) for each, over in columns if over is None]
         rows.set("expressions", [*plain, *self._read, *self._begins])
         hidden = [_passed(each) for each in self._read]
         numbered = exp.Select(expressions=[*passed, *hidden, *self._numbers], from_=_from(rows, _BEGUN))
-        shown = [of_sessions.get(each.name) or _without(each, of_sessions) for each in seen]
+        shown = [_among(each, names) if over is None else over for each, over in columns]
         outside = {clause: self._select.args.get(clause) for clause in OUTSIDE}
         return exp.Select(expressions=shown, from_=_from(numbered, _ROWS), **outside)
 
-    def _shown(self, written: list[exp.Expr], seen: list[exp.Expr]) -> dict[str, exp.Expr]:
-        """The columns that go by sessions, over the rows with their numbers, by their names."""
-        names = [each.name for each in seen if isinstance(each, exp.Column)]
-        return {
-            name: exp.alias_(self._over_sessions(item.unalias().copy()), name, quoted=True)
-            for name, item in zip(names, written, strict=True)
-            if _has_frame(item)
-        }
+    def _column(self, item: exp.Expr, seen: exp.Expr) -> exp.Expr | None:
+        """A column that goes by sessions, over the rows with their numbers; None for any other."""
+        if not _has_frame(item):
+            return None
+        return exp.alias_(self._over_sessions(item.unalias().copy()), seen.name, quoted=True)
 
     def _over_sessions(self, node: exp.Expr) -> exp.Expr:
         """A part of the SELECT list, over the rows with the numbers of their sessions."""
@@ -211,11 +209,11 @@ def _check(node: exp.Window) -> None:
         )
 
 
-def _without(output: exp.Expr, names: Collection[str]) -> exp.Expr:
-    """A reference to columns, of which some are not there: a star need not leave them out."""
+def _among(output: exp.Expr, names: Collection[str]) -> exp.Expr:
+    """A reference to columns, of which only some are there: a star need not leave the others out."""
     made = output.copy()
     if isinstance(made, exp.Star):
-        left_out = [each for each in made.args.get("except_") or [] if each.name not in names]
+        left_out = [each for each in made.args.get("except_") or [] if each.name in names]
         made.set("except_", left_out or None)
     return made
 

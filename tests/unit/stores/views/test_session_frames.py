@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.plan.spark_text import spark_sql
+from tests.unit.plan.analysis import planned
 from tests.unit.stores.views.finishing import TABLES, Finished, Row, row_text
 
 STREAMS = """
@@ -119,3 +121,17 @@ def test_sessions_of_numbers_of_groups_and_in_qualify() -> None:
     expected = [(1, 1, 1, 2), (1, 2, 6, 3), (1, 3, 2, 4), (2, 1, 3, 2), (2, 2, 7, 3)]
     assert found.view() == Counter(map(row_text, expected)) == +found.fold
     found.store.close()
+
+
+def test_columns_are_told_apart_by_their_places() -> None:
+    """Two of them may have the same name until they are stored."""
+    over = "OVER (PARTITION BY auction ORDER BY price SESSION WITH GAP 5)"
+    query = f"SELECT COUNT(*) {over}, COUNT(price) {over}, auction, COUNT(*) OVER (PARTITION BY auction) FROM bids"
+    stream = "CREATE TABLE bids (auction INT, price INT) WITH (connector = 'file', path = '/b', format = 'parquet');"
+    text = spark_sql(planned(stream + query).spark, pretty=False)
+    assert text.startswith("SELECT count(*) OVER (PARTITION BY")
+    calls = [
+        text.index(each)
+        for each in ("count(*) OVER", "count(`__rows`.`__qualified_read", "`__rows`.`auction`", "`__rows`.`count`")
+    ]
+    assert calls == sorted(calls)
