@@ -84,7 +84,7 @@ def version_condition(
     raise NotYetError(
         "VERSIONED_JOIN",
         what,
-        hint="as of PROCTIME() a stream joins a dimension table, a materialized view, or upserts with a primary key",
+        hint="as of PROCTIME() a stream joins a dimension table, a materialized view, or rows that replace each other",
         span=span_of(system_time) or span_of(join.this),
         mode="append",
     )
@@ -110,8 +110,8 @@ def _meets_once(join: exp.Join) -> bool:
 
 
 def _has_current(scan: Scan) -> bool:
-    """Whether the rows of a relation are those of now: later ones take their place."""
-    return scan.kind == "materialized view" or (scan.changes is not Mode.APPEND and bool(scan.key))
+    """Whether the rows of a relation are those of now: changes replace them, or take them away."""
+    return scan.kind == "materialized view" or scan.changes is not Mode.APPEND
 
 
 def _timeless(join: exp.Join, relation: Relation, leaf: Leaf) -> ResolutionError:

@@ -184,6 +184,19 @@ def test_a_row_meets_what_is_there_when_it_comes(shape: str, tmp_path: Path) -> 
     found.store.close()
 
 
+def test_whole_rows_that_come_and_go_are_met() -> None:
+    """Debezium's rows without a key."""
+    keyless = STREAMS.replace(", PRIMARY KEY (id) NOT ENFORCED", "").replace(
+        "changes = 'upsert'", "format = 'debezium-json'"
+    )
+    found = Finished(f"SELECT l.id, r.w FROM l JOIN {NOW} AS r ON l.v = r.id", None, keyless, TABLES, GIVEN)
+    found.commit(0, {"r": [(1, 1, 7, "a", False, 0, 1)], "l": [(1, 1, 1, "a")]})
+    found.commit(1, {"r": [(1, 1, 7, "a", True, 0, 2), (1, 1, 8, "a", False, 0, 3)], "l": [(1, 2, 1, "a")]})
+    found.commit(2, {"r": [(1, 1, 8, "a", True, 0, 4)], "l": [(1, 3, 1, "a")]})
+    assert found.view() == Counter({"[1, 7]": 1, "[2, 8]": 1})
+    found.store.close()
+
+
 def test_going_back_behind_the_first_row() -> None:
     found = Meeting("of all", None)
     found.add(0, {"l": [], "r": [(1, 1, 2, "a", False, 0, 1)]})
