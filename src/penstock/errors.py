@@ -224,7 +224,7 @@ CONDITIONS: dict[str, Condition] = _table(
     ("UPDATING_WINDOW_FUNCTION", "0A000", "OVER on a stream cannot go there yet"),
     ("UPDATING_SUBQUERY", "0A000", "subqueries over streams cannot go there yet"),
     ("UPDATING_SET_OPERATION", "0A000", "set operations whose result changes over time cannot go there yet"),
-    ("VERSIONED_JOIN", "0A000", "joins as of an event time cannot go there yet"),
+    ("VERSIONED_JOIN", "0A000", "joins as of a time cannot go there yet"),
     ("PROCESSING_TIME_WINDOW", "0A000", "this use of processing time in windows is not there yet"),
     ("QUERY_NOT_YET", "0A000", "the query is planned but this version does not run it"),
     # while jobs run

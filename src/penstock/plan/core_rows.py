@@ -108,6 +108,11 @@ class CoreRows:
         )
 
     @property
+    def added(self) -> frozenset[str]:
+        """The leaves whose rows Spark only ever adds."""
+        return frozenset(leaf.name for leaf in self.leaves if _only_added(self._known[leaf.relation]))
+
+    @property
     def row_keys(self) -> dict[str, tuple[str, ...] | None]:
         """Of each leaf, the columns that tell its rows apart: None where nothing does, or the query reads not all."""
         found: dict[str, tuple[str, ...] | None] = {}
@@ -320,6 +325,10 @@ class CoreRows:
 
     def _type(self, leaf: LeafRows, name: str) -> SqlType | None:
         return kept(type_of(self._values[leaf.rows][leaf.given[name]])) or UNKNOWN
+
+
+def _only_added(scan: Scan | Core) -> bool:
+    return not isinstance(scan, Scan) or (scan.kind != "materialized view" and scan.changes is Mode.APPEND)
 
 
 def _any_value(_: exp.Expr) -> bool:

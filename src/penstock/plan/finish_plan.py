@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.types import SqlType
 
+ONCE: Final = "AS_OF_NOW"  # the method of a join whose rows are met once: see met_once
 SIDE: Final = "__side"  # in a batch: the place of the kept rows that a row belongs to
 CLOCK_CALL: Final = "__moving_clock"  # the function by which texts ask the clock of the view: see moving_clock
 ASKED: Final = "__spark_"  # how the names of functions begin by which the store asks Spark
@@ -78,6 +79,8 @@ class KeptRows:
     `since` and `until` are kept columns with times: a row is shown when the clock of the view has reached all of the
     first, and as long as it has reached none of the others. See plan.moving_clock. `stamps` are columns with the time
     at which a row of a materialized view came: such rows are kept a second time, with it.
+
+    `passing`: stages that are answered once have read the rows when their batch is over, and nothing is kept of them.
     """
 
     relation: str
@@ -88,18 +91,19 @@ class KeptRows:
     since: tuple[str, ...] = ()
     until: tuple[str, ...] = ()
     stamps: tuple[str, ...] = ()
+    passing: bool = False
 
     @property
     def grows(self) -> bool:
         """Whether nothing bounds how many rows are kept."""
-        return self.changes is None and self.read is None and not self.until
+        return self.changes is None and self.read is None and not self.until and not self.passing
 
     @property
     def bound(self) -> str | None:
         """In words, what bounds how many rows are kept; None where nothing is kept, or nothing does."""
         if self.stamps:
             return f"as many rows as there are in {self.relation}"
-        if self.read is not None or self.grows:
+        if self.read is not None or self.grows or self.passing:
             return None
         if self.changes is not None:
             return "as many rows as there are at the source"
@@ -145,13 +149,14 @@ class Leaf:
 
     `source` is the place among the sources of the plan: first all kept rows, then the stages. `columns` are the names
     that the text uses, each with the name of the column of the source; `key` are columns of the source by which rows
-    belong to a touched key, in the order of the stage's `keys`.
+    belong to a touched key, in the order of the stage's `keys`. `fresh`: only the rows that the batch brings.
     """
 
     name: str
     source: int
     columns: tuple[tuple[str, str], ...]
     key: tuple[str, ...]
+    fresh: bool = False
 
 
 @frozen
@@ -162,7 +167,8 @@ class Stage:
     first, and others only carry a key. `keys` are the columns by which the answer falls into parts that do not see each
     other; none: it is answered as a whole. `unique` are the columns that tell the rows apart; None: the same row may be
     there twice. `words` name the stage in EXPLAIN: the user's name of the subquery. `timed`: the text asks the clock of
-    the view, so that any row of the answer may be another one as time goes on.
+    the view, so that any row of the answer may be another one as time goes on. `once`: the answer for the rows of a
+    batch is added to it and never made anew; see plan.met_once.
     """
 
     words: str
@@ -172,6 +178,7 @@ class Stage:
     keys: tuple[str, ...]
     unique: tuple[str, ...] | None
     timed: bool = False
+    once: bool = False
 
 
 @frozen
@@ -199,6 +206,11 @@ class FinishPlan:
     def unique(self) -> tuple[str, ...] | None:
         """The columns that tell the rows of the view apart."""
         return self.view.unique
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether rows are only added to the view."""
+        return self.view.once
 
     @property
     def moves(self) -> bool:

@@ -22,6 +22,7 @@ from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.finish_plan import Leaf, Stage
 from penstock.plan.finish_unique import unique_columns
 from penstock.plan.joins import conjuncts_of
+from penstock.plan.met_once import by_added_rows, fresh_relations, meets_once, met, set_met_apart
 from penstock.plan.moving_clock import reads_clock
 from penstock.plan.prune import columns_read, prune
 from penstock.plan.relation import HIDDEN_PREFIX
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
     from penstock.types import SqlType
 
 _INNER: Final = "__stage"  # what a stage reads is called so in it: the same query under another name is the same stage
+_PUT_ABOVE: Final = "put the condition on the clock into the query around it"
+_NOT_ADDED: Final = (
+    "the rows in front of a join as of PROCTIME() are not only added",
+    "put one stream that rows are only added to in front of it, filtered in a subquery, and other joins behind",
+)
 _NOT_BY_ROWS: Final = ("distinct", "limit", "offset", "laterals", "joins")
 
 
@@ -50,8 +56,30 @@ class Stages:
         self._row_keys = rows.row_keys
         self._kept = len(rows.kept)
         self._places: dict[str, int] = {}  # of stages, by what they ask
-        self._cut(tree)
-        self.made.append(self._stage(tree, "the view"))
+        self._added = rows.added
+        once = meets_once(tree) and by_added_rows(tree, self._added)
+        if not once:
+            self._take_met(tree)
+            self._cut(tree)
+        self.made.append(self._stage(tree, "the view", once=once))
+
+    def _take_met(self, query: exp.Expr) -> None:
+        """Takes what is answered once out of a query, as stages of their own."""
+        if isinstance(query, exp.SetOperation):
+            self._take_met(query.this)
+            self._take_met(query.expression)
+        if not isinstance(query, exp.Select) or not meets_once(query):
+            return
+        for item in _derived(query):
+            if by_added_rows(item.this, self._added) and meets_once(item.this):
+                self._take_out(query, item, once=True)
+            else:
+                self._take_met(item.this)
+        apart = set_met_apart(query)
+        if apart is not None:
+            self._take_out(query, apart, once=True)
+        if meets_once(query):
+            raise NotFinishableError(*_NOT_ADDED)
 
     def _cut(self, query: exp.Expr) -> None:
         """Takes what is to be a stage out of a query, from below."""
@@ -87,7 +115,7 @@ class Stages:
                 if table is not None:
                     query.set(place, select([column(name, _INNER) for name in names], table))
 
-    def _take_out(self, query: exp.Select, item: exp.Subquery) -> None:
+    def _take_out(self, query: exp.Select, item: exp.Subquery, *, once: bool = False) -> None:
         """Makes a subquery a stage, together with the conditions on its rows."""
         alias, names = item.alias, outputs(item.this)
         conditions = _conditions_on(query, alias)
@@ -96,14 +124,21 @@ class Stages:
         read = columns_read(query).get(alias, set())
         needed = [name for name in names if name in read] or names[:1]
         words = alias.strip("_") if alias.startswith(HIDDEN_PREFIX) else alias
-        table = self._leaf(item.this, needed, conditions, alias, words)
+        table = self._leaf(item.this, needed, conditions, alias, words, once=once)
         if table is None:
             query.set("where", before)
         else:
             item.replace(table)
 
     def _leaf(
-        self, inner: exp.Expr, names: list[str], conditions: list[exp.Expr], alias: str, words: str
+        self,
+        inner: exp.Expr,
+        names: list[str],
+        conditions: list[exp.Expr],
+        alias: str,
+        words: str,
+        *,
+        once: bool = False,
     ) -> exp.Table | None:
         """A reading of a query as a stage; None where its answer cannot be kept."""
         assert isinstance(inner, exp.Query)
@@ -113,8 +148,10 @@ class Stages:
             node.set("table", identifier(_INNER))
         prune(query)
         try:
-            stage = self._stage(query, words)
+            stage = self._stage(query, words, once=once)
         except NotFinishableError:
+            if once:
+                raise
             return None
         asked = self._asked(stage)
         place = self._places.get(asked)
@@ -134,10 +171,12 @@ class Stages:
         """What a stage asks, whatever its readings are called: two that ask the same are one."""
         text = stage.text
         for leaf in stage.leaves:
-            text = text.replace(quoted(leaf.name), repr((leaf.source, leaf.columns, leaf.key)))
+            text = text.replace(quoted(leaf.name), repr((leaf.source, leaf.columns, leaf.key, leaf.fresh)))
         return text
 
-    def _stage(self, query: exp.Query, words: str) -> Stage:
+    def _stage(self, query: exp.Query, words: str, *, once: bool = False) -> Stage:
+        if once:
+            return self._once(query, words)
         names = outputs(query)
         keys = keys_of(query)
         shown = tuple(shown_key(query, key, f"__key{place}") for place, key in enumerate(keys))
@@ -150,6 +189,24 @@ class Stages:
         known = tuple((name, _known(kind)) for name, kind in columns)
         unique = unique_columns(query, self._row_keys, names)
         return Stage(words, tuple(leaves), text, known, shown, unique, timed=reads_clock(query))
+
+    def _once(self, query: exp.Query, words: str) -> Stage:
+        """A stage that is answered for the rows of each batch alone; what they meet is there as a whole."""
+        if not by_added_rows(query, self._added):
+            raise NotFinishableError(*_NOT_ADDED)
+        if reads_clock(query):
+            raise NotFinishableError("rows that are met once are shown as long as the clock says", _PUT_ABOVE)
+        for item in list(met(query)):
+            if not _plain(item.this):  # what rows meet is kept up to date, and not made anew for each batch
+                self._cut(item.this)
+                table = self._leaf(item.this, outputs(item.this), [], item.alias, item.alias)
+                if table is not None:
+                    item.replace(table)
+        fresh = set(fresh_relations(query))
+        text, columns = kept_query(query, self._types, self._of_spark)
+        leaves = tuple(Leaf(each.name, *self._read[each.name], (), each.name in fresh) for each in scans(query))
+        known = tuple((name, _known(kind)) for name, kind in columns)
+        return Stage(words, leaves, text, known, (), None, once=True)
 
 
 def _known(kind: SqlType | None) -> SqlType:

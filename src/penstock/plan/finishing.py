@@ -22,6 +22,7 @@ from penstock.plan.finish_stages import Stages
 from penstock.plan.finish_versions import one_version_a_moment
 from penstock.plan.from_clause import NAMELESS
 from penstock.plan.kept_clock import CLOCKS
+from penstock.plan.met_once import passing_rows
 from penstock.plan.moving_clock import settle_clock
 from penstock.plan.nodes import Core, Filter, Finish, Join, Output, Project, Scan
 from penstock.plan.prune import prune
@@ -95,14 +96,17 @@ class Finished:
                 + (f", the latest by ({', '.join(kept.changed_by)})," if kept.changed_by else "")
                 + (f", {kept.shown_while}," if kept.shown_while else "")
                 for kept in self.plan.rows
-                if kept.read is None
+                if kept.read is None and not kept.passing
             )
-            what = f"Spark reads and filters each batch, the view store keeps the rows of {rows} and answers the query"
+            keeps = f"keeps the rows of {rows} and " if rows else ""
+            what = f"Spark reads and filters each batch, the view store {keeps}answers the query"
             if views := parents_of(self.plan):
                 what += f" beside {', '.join(views)}, which it reads as they are and as they change,"
         if len(self.plan.stages) > 1:
             steps = "; ".join(self._step(stage) for stage in self.plan.stages)
             return f"{what} in {len(self.plan.stages)} stages, each for what has changed below it: {steps}"
+        if view.once:
+            return f"{what.rstrip(',')}: {self._once(view)}"
         if view.timed:
             return f"{what} over all of them after each batch and every second: the clock decides"
         if not view.keys:
@@ -112,11 +116,25 @@ class Finished:
     def _step(self, stage: Stage) -> str:
         names = [name for name, _ in stage.columns if not name.startswith(HIDDEN_PREFIX)]
         kept = "" if stage is self.plan.view else f" ({', '.join(names)}), kept"
+        if stage.once:
+            return f"{stage.words}{kept}, {self._once(stage)}"
         if stage.timed:
             return f"{stage.words}{kept}, as a whole, after each batch and every second: the clock decides"
         if stage.keys:
             return f"{stage.words}{kept}, for the keys of {self._by(stage)}"
         return f"{stage.words}{kept}, as a whole: it has no key"
+
+    def _once(self, stage: Stage) -> str:
+        """What a stage that is answered once has to do with the rows that come."""
+        came = [self._source(leaf.source) for leaf in stage.leaves if leaf.fresh]
+        there = [self._source(leaf.source) for leaf in stage.leaves if not leaf.fresh]
+        met = " and ".join(dict.fromkeys(there))
+        rows = f"once, for each row of {' and '.join(dict.fromkeys(came))} that a batch brings"
+        return f"{rows}, beside {met} as of that batch, with the changes that it brings itself"
+
+    def _source(self, source: int) -> str:
+        below = self.plan.stage_of(source)
+        return self.plan.rows[source].relation if below is None else below.words
 
     def _by(self, stage: Stage) -> str:
         """The keys by which a stage reads."""
@@ -166,6 +184,7 @@ def finished(plan: LogicalPlan) -> Finished:
         settle_orders(tree, rows.types)
         names = outputs(tree)
         stages = Stages(tree, rows, asked).made
+        read = passing_rows(read, stages)
         types = _types(stages[-1].columns[: len(names)], plan)
     except DiffersError as error:
         raise NotFinishableError(_unknown(error.node)) from error
@@ -201,10 +220,12 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     if only_adds(plan):
         return replace(plan, root=replace(plan.root, mode=Mode.APPEND, key=None, bounded=False))
     unique = made.plan.unique
-    mode = Mode.RETRACT if unique is None else Mode.UPSERT
+    mode = Mode.APPEND if made.plan.only_adds else Mode.RETRACT if unique is None else Mode.UPSERT
     bounded = all(scan.kind == "table" for scan in (*plan.scans(), *plan.subquery_nodes()) if isinstance(scan, Scan))
-    rows = [kept_rows.words for kept_rows in made.plan.rows if kept_rows.read is None or kept_rows.stamps]
+    kept_here = [each for each in made.plan.rows if (each.read is None or each.stamps) and not each.passing]
+    rows = [each.words for each in kept_here]
     grows = [each.words for each in made.plan.rows if each.grows]
+    grows += [f"the answer of {stage.words}" for stage in made.plan.stages[:-1] if stage.once]
     ends = [each.bound for each in made.plan.rows if each.bound is not None]
     bound = "its input ends" if bounded else None if grows else "; ".join(dict.fromkeys(ends)) or None
     answers = [f"the answer of {stage.words}" for stage in made.plan.stages[:-1]]
@@ -221,7 +242,7 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     root = replace(plan.root, inputs=(finish,), mode=mode, key=unique, event_time=None, bounded=bounded)
     more = [f"state grows for ever: {each} is kept; filter or aggregate before" for each in grows if not bounded]
     more += [_TIMED.format(stage.words) for stage in made.plan.stages if stage.timed]
-    if not made.plan.keys:
+    if not made.plan.keys and not made.plan.only_adds:
         over = " over the answers of its subqueries" if answers else ""
         more.append(f"the query has no key: every batch answers all of it anew{over}, which takes longer as rows come")
     if made.plan.asked:
@@ -252,6 +273,8 @@ def only_adds(plan: LogicalPlan) -> bool:
 
 def _answers(plan: FinishPlan) -> str:
     """In words, what a batch makes the store do."""
+    if plan.only_adds:
+        return "each row once, when it comes"
     what = "the touched keys" if plan.keys and not plan.view.timed else "everything anew after each batch"
     if plan.moves:
         what += ", and as time goes on"

@@ -14,8 +14,16 @@ from penstock.plan.asof_bounds import as_lateral
 from penstock.plan.assign_windows import assign_window
 from penstock.plan.check_types import check_condition
 from penstock.plan.context import PlanContext, Relation
+from penstock.plan.finish_plan import ONCE
 from penstock.plan.join_times import note_join
-from penstock.plan.join_versions import check_asof, is_asof, refuse_method, version_condition, with_versions
+from penstock.plan.join_versions import (
+    check_asof,
+    is_asof,
+    meets_current,
+    refuse_method,
+    version_condition,
+    with_versions,
+)
 from penstock.plan.join_within import with_time_bound
 from penstock.plan.joins import JoinRequest, PlannedJoin, Side, no_equal_nulls, plan_join, written_condition
 from penstock.plan.kept_windows import (
@@ -79,6 +87,7 @@ class PendingJoin:
     condition: exp.Expr | None
     written: exp.Join
     asof: bool = False  # each row meets the last of those that its condition allows
+    once: bool = False  # each row meets what is there when it comes
 
 
 def plan_from(context: PlanContext, tree: exp.Select, scope: Scope, binder: ExpressionBinder) -> Bound:
@@ -262,7 +271,8 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
         return
     relation, leaf, tree = _joined_item(context, item, scope)
     left_leaves = list(scope.leaves)
-    version = version_condition(context, join, relation, leaf, scope, binder)
+    once = meets_current(context, join, relation, scope)
+    version = version_condition(context, join, relation, leaf, scope, binder) if not once else None
     if version is not None:
         relation = with_versions(relation)
     _enter(bound, scope, leaf, relation, item)
@@ -280,7 +290,7 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
     if is_asof(join):
         check_asof(join, condition)
     asof = version is not None or is_asof(join)
-    bound.pending.append(PendingJoin(relation, leaf, tree, kind, condition, join, asof=asof))
+    bound.pending.append(PendingJoin(relation, leaf, tree, kind, condition, join, asof=asof, once=once))
     scope.merged.update(merged)
 
 
@@ -364,6 +374,8 @@ def settle_joins(context: PlanContext, bound: Bound, scope: Scope, where: list[e
         clause = _clause(planned, pending, bound)
         if pending.asof:
             clause.set("method", "ASOF")
+        elif pending.once:
+            clause.set("method", ONCE)
         bound.joins.append(note_join(clause, planned.time))
         bound.carrier = _carrier(planned, bound, pending.leaf)
         bound.node = replace(node, fields=_joined_fields(node.kind, bound.node.fields, pending.leaf.fields))

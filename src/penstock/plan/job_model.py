@@ -88,8 +88,10 @@ class JobPlan:
 
     @property
     def shows_closed(self) -> bool:
-        """Whether the view store shows each of its windows once, when it has closed it: rows are only added."""
-        return self.panes is not None or (self.windows is not None and self.windows.final)
+        """Whether rows are only added to what the view store keeps: windows when it has closed them, or rows that are
+        answered once."""
+        once = self.finish is not None and self.finish.only_adds
+        return self.panes is not None or (self.windows is not None and self.windows.final) or once
 
     @property
     def rests(self) -> bool:

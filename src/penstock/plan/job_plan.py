@@ -124,6 +124,8 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
         more["replaced by"] = changed
     if timed := {rows.relation: rows.shown_while for rows in made.plan.rows if rows.shown_while}:
         more["shown while"] = timed
+    if any(stage.once for stage in made.plan.stages):
+        more["once"] = [stage.once for stage in made.plan.stages]
     views = parents_of(made.plan)
     if views:
         more["views"] = [rows.read for rows in made.plan.rows if rows.read is not None]

@@ -76,7 +76,11 @@ def version_condition(
     if _is_processing_time(system_time.this, scope):
         if (relation.node.bounded and not context.kept) or relation.open or _looked_up(relation):
             return None
-        what = "a stream has no version of its own to look up"
+        what = "a join as of PROCTIME() is not there yet in this query"
+        if not _is_current(relation):
+            what = "rows of a stream that are only added have no version that is current"
+        elif not _meets_once(join):
+            what = f"a {join.side or join.kind} JOIN as of PROCTIME() is not there yet, an inner one and LEFT JOIN are"
     else:
         asked = binder.bind(system_time.this)
         if event_time is None and not relation.open and not _looked_up(relation):
@@ -87,10 +91,34 @@ def version_condition(
     raise NotYetError(
         "VERSIONED_JOIN",
         what,
-        hint="join a dimension table as of PROCTIME(): each batch sees its latest version",
+        hint="as of PROCTIME() a stream joins a dimension table, a materialized view, or rows that replace each other",
         span=span_of(system_time) or span_of(join.this),
         mode="append",
     )
+
+
+def meets_current(context: PlanContext, join: exp.Join, relation: Relation, scope: Scope) -> bool:
+    """Whether each row meets what is current on the right when it comes, once and for all: FOR SYSTEM_TIME AS OF
+    PROCTIME() of rows that replace each other, or of materialized views."""
+    system_time = join.this.args.get("system_time") if isinstance(join.this, exp.Table) else None
+    if not context.kept or not isinstance(system_time, SystemTime) or not _is_processing_time(system_time.this, scope):
+        return False
+    return _is_current(relation) and _meets_once(join)
+
+
+def _is_current(relation: Relation) -> bool:
+    """Whether the rows of a relation are those of now."""
+    scans = [node for node in all_nodes(relation.node) if isinstance(node, Scan)]
+    return bool(scans) and all(map(_has_current, scans))
+
+
+def _meets_once(join: exp.Join) -> bool:
+    return join.side in ("", "LEFT") and join.kind in ("", "INNER", "OUTER")
+
+
+def _has_current(scan: Scan) -> bool:
+    """Whether the rows of a relation are those of now: changes replace them, or take them away."""
+    return scan.kind == "materialized view" or scan.changes is not Mode.APPEND
 
 
 def _timeless(join: exp.Join, relation: Relation, leaf: Leaf) -> ResolutionError:

@@ -241,8 +241,8 @@ def _with_changes(relation: Relation, definition: MaterializedViewDefinition) ->
 def _versioned(name: str, table: exp.Table) -> NotYetError:
     return NotYetError(
         "VERSIONED_JOIN",
-        f'a join with materialized view "{name}" as of a time is not there yet',
-        hint="register a dimension table, or join the view without FOR SYSTEM_TIME",
+        f'a join with materialized view "{name}" as of a time is not there yet in this query',
+        hint="keep a stream with the view as of PROCTIME() as a materialized view; or join without FOR SYSTEM_TIME",
         span=span_of(table),
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.finish_plan import ONCE
 from penstock.plan.spark_blocks import group_keys
 from penstock.plan.store_aggregates import aggregate_term
 from penstock.plan.store_expressions import StoreExpressions, only_has
@@ -265,7 +266,7 @@ class _Queries:
             raise DiffersError
         source = self._from(join.this, scope, outer)
         on = join.args.get("on")
-        if join.method:
+        if join.method and join.method != ONCE:
             words = _asof(join, words)
         if (on is None) != (words == "CROSS JOIN"):
             raise DiffersError

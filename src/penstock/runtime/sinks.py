@@ -99,8 +99,8 @@ def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Targ
     view = spec.view
     if view is not None and spec.plan.shows_closed:
 
-        def closed(rows: pa.Table, batch_id: int, closing_us: int) -> pa.Table:
-            return home.views.stage(spec.name, view, batch_id, rows, closing_us).after
+        def closed(rows: pa.Table, batch_id: int, closing_us: int, clock_us: int) -> pa.Table:
+            return home.views.stage(spec.name, view, batch_id, rows, closing_us, clock_us).after
 
         return ClosedTarget(_rows_target(found, spec.columns), view, spec.plan, types, closed)
     if view is not None:

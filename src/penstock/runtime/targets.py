@@ -188,9 +188,10 @@ class SinkTarget:
 
 
 class ClosedTarget(ViewTarget):
-    """A connector that takes the rows of windows that the view store closes.
+    """A connector that takes rows that the view store only adds: those of windows that it closes, or of joins that it
+    answers once.
 
-    The windows are kept beside a view that nobody else sees. A batch comes into it first; the rows that it closed are
+    They are kept in a view that nobody else sees. A batch comes into it first; the rows that it added are
     written to the sink, and then the batch goes into the ledger. A batch that is broken off in between is in the view
     already when it is run again, so the sink is given the same rows as before.
     """
@@ -203,7 +204,7 @@ class ClosedTarget(ViewTarget):
         view: str,
         plan: JobPlan,
         types: Mapping[str, SqlType],
-        closed: Callable[[pa.Table, int, int], pa.Table],
+        closed: Callable[[pa.Table, int, int, int], pa.Table],
     ) -> None:
         """`closed` brings a batch into the view and tells the rows that it has added, as those of the query."""
         super().__init__(view, plan, types)
@@ -219,7 +220,7 @@ class ClosedTarget(ViewTarget):
         if rows is None:
             return None
         assert self._spark is not None, "a batch is taken before it is written"
-        found = self._closed(rows, batch_id, closing_us)
+        found = self._closed(rows, batch_id, closing_us, clock_us)
         return self._rows.put(found, batch_id, self._spark) if found.num_rows else 0
 
     def close(self) -> None:

@@ -87,7 +87,6 @@ class CallGrammar(TypeGrammar):
         call.meta["stop"] = self._prev.end
         if self._curr.token_type == T.USING and token.text.upper() == "TRANSFORM":
             self.refuse(UnsupportedError, "UNSUPPORTED_CLAUSE", "scripts are never run", "write the step in SQL", token)
-        self._called = token
         return self._parse_window(call)
 
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
@@ -95,8 +94,12 @@ class CallGrammar(TypeGrammar):
             self._advance(2)
             self.fail("WHERE")
         found = super()._parse_window(this, alias)
+        if self._session is not None and isinstance(found, exp.Window):
+            found.set("spec", self._session)
+            self._session = None
         spec = found.args.get("spec") if isinstance(found, exp.Window) else None
-        if spec is not None and spec.args.get("end") is None:  # ROWS 2 PRECEDING ends at the current row
+        session = spec is not None and spec.args["kind"] == "SESSION"
+        if spec is not None and spec.args.get("end") is None and not session:  # ROWS 2 PRECEDING: to the current row
             spec.set("end", "CURRENT ROW")
         if spec is not None and self._framed is not None:
             first, last = self._framed
@@ -126,12 +129,12 @@ class CallGrammar(TypeGrammar):
     def _parse_partition_and_order(self) -> tuple[list[exp.Expr], exp.Expr | None]:
         found = super()._parse_partition_and_order()
         if self.ahead("SESSION", "WITH", "GAP"):
-            self.not_yet(
-                "sessions as the frame of a window function are not there yet",
-                "use GROUP BY SESSION(ts, gap)",
-                self._called,
-                "UPDATING_WINDOW_FUNCTION",
-            )
+            first = self.current
+            self.step(3)
+            gap = self.operand()
+            exclude = self._parse_var_from_options(self.WINDOW_EXCLUDE_OPTIONS) if self.word("EXCLUDE") else None
+            self._session = exp.WindowSpec(kind="SESSION", start=gap, exclude=exclude)
+            self._framed = first, self.taken
         return found
 
     def _call(self, token: Token) -> exp.Expr:

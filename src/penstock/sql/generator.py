@@ -219,6 +219,12 @@ class CanonicalGenerator(Generator):
     def systemtime_sql(self, expression: SystemTime) -> str:
         return f"FOR SYSTEM_TIME AS OF {self.sql(expression, 'this')}"
 
+    def windowspec_sql(self, expression: exp.WindowSpec) -> str:
+        if expression.args.get("kind") != "SESSION":
+            return super().windowspec_sql(expression)
+        exclude = self.sql(expression, "exclude")
+        return f"SESSION WITH GAP {self.sql(expression, 'start')}{f' EXCLUDE {exclude}' if exclude else ''}"
+
     def table_sql(self, expression: exp.Table, sep: str = " AS ") -> str:
         text = self.table_parts(expression)
         system_time = self.sql(expression, "system_time")

@@ -56,8 +56,9 @@ class Reader(Parser):
     def __init__(self, **arguments: object) -> None:
         super().__init__(**arguments)  # type: ignore[arg-type]
         self.secret_stretches: list[tuple[int, int]] = []
-        self._called: Token | None = None  # the name of the call whose OVER is being read
-        self._framed: tuple[Token, Token] | None = None  # the first and the last word of its frame
+        # Of the OVER that is read: the first and the last word of its frame, and the frame where that is a session.
+        self._framed: tuple[Token, Token] | None = None
+        self._session: exp.Expr | None = None
         self.type_at: int | None = None  # where a word begins that should be a type and is none
         self.shown: Callable[[Token], str] = describe_token
 

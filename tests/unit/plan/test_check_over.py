@@ -51,6 +51,15 @@ def test_impossible_frames(frame: str, relation: str) -> None:
         ("NTH_VALUE(price, 0) OVER (ORDER BY ts)", "INVALID_ARGUMENT", "0"),
         ("LAG(price, 'x') OVER (ORDER BY ts)", "INVALID_ARGUMENT", "'x'"),
         ("RANK() OVER (PARTITION BY symbol)", "INVALID_ARGUMENT", "RANK"),
+        ("RANK() OVER (ORDER BY ts SESSION WITH GAP INTERVAL '1' MINUTE)", "INVALID_ARGUMENT", "RANK"),
+        (
+            "COUNT(*) OVER (PARTITION BY symbol SESSION WITH GAP INTERVAL '1' MINUTE)",
+            "INVALID_ARGUMENT",
+            "SESSION WITH GAP INTERVAL '1' MINUTE",
+        ),
+        ("COUNT(*) OVER (ORDER BY ts SESSION WITH GAP INTERVAL '1' MONTH)", "INVALID_ARGUMENT", "INTERVAL '1' MONTH"),
+        ("COUNT(*) OVER (ORDER BY volume SESSION WITH GAP 0)", "INVALID_ARGUMENT", "0"),
+        ("COUNT(*) OVER (ORDER BY volume SESSION WITH GAP volume)", "INVALID_ARGUMENT", "volume"),
     ],
 )
 def test_mistakes_are_told_at_their_place(call: str, condition: str, place: str) -> None:

@@ -18,6 +18,7 @@ from penstock.plan.rules.named_windows import named_windows
 from penstock.plan.rules.order import RULES, Rule
 from penstock.plan.rules.qualify import qualify
 from penstock.plan.rules.row_makers import row_makers
+from penstock.plan.rules.session_frames import session_frames
 from penstock.plan.rules.topk import topk
 from penstock.plan.rules.window_exists import window_exists
 from penstock.plan.rules.with_ties import with_ties
@@ -40,6 +41,7 @@ BY_NAME: dict[str, Rule] = {
     "having_all": having_all,
     "topk": topk,
     "array_queries": array_queries,
+    "session_frames": session_frames,
 }
 
 

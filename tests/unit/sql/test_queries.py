@@ -314,7 +314,6 @@ def test_syntax_errors_say_what_was_expected(text: str, message: str, place: int
         ("SELECT a FROM t MINUS SELECT b FROM u", "CLAUSE_NOT_YET"),
         ("SELECT TRANSFORM(a) USING 'cat' FROM t", "UNSUPPORTED_CLAUSE"),
         ("SELECT CEIL(ts TO HOUR) FROM t", "CLAUSE_NOT_YET"),
-        ("SELECT COUNT(*) OVER (ORDER BY ts SESSION WITH GAP INTERVAL '1' HOUR) FROM t", "UPDATING_WINDOW_FUNCTION"),
         ("SELECT CAST(a AS MONEYBAG) FROM t", "UNKNOWN_TYPE"),
         ("SELECT a FROM FLOW.x.y.z", "SYNTAX_ERROR"),
     ],

@@ -15,6 +15,7 @@ from penstock.plan.rules.inline_ctes import inline_ctes
 from penstock.plan.rules.named_windows import named_windows
 from penstock.plan.rules.qualify import qualify
 from penstock.plan.rules.row_makers import row_makers
+from penstock.plan.rules.session_frames import session_frames
 from penstock.plan.rules.topk import topk
 from penstock.plan.rules.window_exists import window_exists
 from penstock.plan.rules.with_ties import with_ties
@@ -22,10 +23,11 @@ from penstock.plan.rules.with_ties import with_ties
 Rule = Callable[[exp.Expr], exp.Expr]
 
 # CTEs first: the others then see every SELECT where it stands. References of GROUP BY before what makes rows, which may
-# be a key of it, and before QUALIFY and DISTINCT ON, which move the SELECT list into a subquery.
+# be a key of it, and before QUALIFY and DISTINCT ON, which move the SELECT list into a subquery. Sessions as frames
+# come last: QUALIFY has then put its functions into a SELECT list.
 RULES: Final[tuple[Rule, ...]] = (
     inline_ctes, named_windows, window_exists, topk, group_by_references, row_makers, array_queries, having_all,
-    with_ties, qualify, distinct_on,
+    with_ties, qualify, distinct_on, session_frames,
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from penstock.plan.scope import same_name
 from penstock.plan.trees import inside_out
 
 QUALIFIED = "__qualified"
-_OUTSIDE = ("order", "limit", "offset", "distinct")
+OUTSIDE = ("order", "limit", "offset", "distinct")
 
 
 def qualify(tree: exp.Expr) -> exp.Expr:
@@ -37,7 +37,7 @@ def qualify(tree: exp.Expr) -> exp.Expr:
 
 def _rewrite(select: exp.Select, clause: exp.Qualify) -> exp.Select:
     inner = select.copy()
-    for key in ("qualify", *_OUTSIDE):
+    for key in ("qualify", *OUTSIDE):
         inner.set(key, None)
     items, outputs = named_items(inner)
     # wrapped, so that the condition itself can be replaced like any part of it
@@ -51,7 +51,7 @@ def _rewrite(select: exp.Select, clause: exp.Qualify) -> exp.Select:
         node.replace(reference)
     inner.set("expressions", [*items, *added])
     source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(QUALIFIED, quoted=True)))
-    outside = {key: select.args.get(key) for key in _OUTSIDE}
+    outside = {key: select.args.get(key) for key in OUTSIDE}
     where = exp.Where(this=condition.this.copy())
     return exp.Select(expressions=outputs, from_=exp.From(this=source), where=where, **outside)
 
@@ -61,14 +61,15 @@ def named_items(inner: exp.Select) -> tuple[list[exp.Expr], list[exp.Expr]]:
     items: list[exp.Expr] = []
     outputs: list[exp.Expr] = []
     for position, item in enumerate(inner.expressions):
-        star = isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
-        if star:
-            items.append(item.copy())
-            outputs.append(exp.Star())
+        items.append(item.copy())
+        if is_star(item):
+            # From outside one star gives the columns of all that stand side by side.
+            if not (outputs and isinstance(outputs[-1], exp.Star)):
+                outputs.append(exp.Star())
             continue
         name = item.alias if isinstance(item, exp.Alias) else output_name(item, position)
-        plain = isinstance(item, exp.Alias | exp.Column)
-        items.append(item.copy() if plain else exp.alias_(item.copy(), name, quoted=True))
+        if not isinstance(item, exp.Alias | exp.Column):
+            items[-1] = exp.alias_(item.copy(), name, quoted=True)
         reference = exp.column(name, quoted=True)
         reference.meta.update(item.meta)
         outputs.append(reference)
@@ -76,6 +77,11 @@ def named_items(inner: exp.Select) -> tuple[list[exp.Expr], list[exp.Expr]]:
     if any(isinstance(output, exp.Star) for output in outputs):
         outputs = [exp.Star()]
     return items, outputs
+
+
+def is_star(item: exp.Expr) -> bool:
+    """Whether an item of a SELECT list stands for all columns, of everything or of one relation."""
+    return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
 
 
 def _without_aliases(select: exp.Select, condition: exp.Expr) -> exp.Expr:

@@ -13,7 +13,7 @@ from penstock.stores.duckdb_types import from_duckdb, quoted, typed
 from penstock.stores.views.change_log import extent, logged_changes
 from penstock.stores.views.database import fetched, one_row
 from penstock.stores.views.finish_sources import Source
-from penstock.stores.views.finish_text import StageText
+from penstock.stores.views.stage_text import StageText
 from penstock.stores.views.store_reading import StoreReading
 from penstock.stores.views.touched_keys import ALL_KEYS
 from penstock.stores.views.view_rows import ViewRows

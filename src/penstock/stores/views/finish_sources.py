@@ -85,6 +85,10 @@ class KeptTable:
         returned = f"WITH i AS ({came} RETURNING {', '.join(own)}) FROM i"
         return [f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS {returned}"]
 
+    def arrived(self, batch: int) -> str:
+        """The rows that a batch has brought: what has changed may be more than these."""
+        return f"(FROM {self._table} WHERE batch = {batch})"
+
     def expires(self, batch: int) -> list[str]:
         """The rows of batches up to one are kept no longer; they are among what has changed."""
         gone = f"DELETE FROM {self._table} WHERE batch <= {batch} RETURNING *"

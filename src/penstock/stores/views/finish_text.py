@@ -13,85 +13,18 @@ from penstock.stores.duckdb_types import duckdb_type, quoted
 from penstock.stores.views.bag_table import BagTable
 from penstock.stores.views.changed_table import ChangedTable
 from penstock.stores.views.finish_sources import KeptTable, Source
+from penstock.stores.views.once_text import OnceText
+from penstock.stores.views.passing_rows import PassingTable
+from penstock.stores.views.stage_text import StageText
 from penstock.stores.views.stamped_rows import StampedRows
-from penstock.stores.views.touched_keys import Keys, counting
 from penstock.stores.views.view_rows import ViewRows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from penstock.plan.finish_plan import FinishPlan, KeptRows, Leaf, Stage
+    from penstock.plan.finish_plan import FinishPlan, KeptRows
     from penstock.stores.views.model import ViewSpec
     from penstock.stores.views.view_table import BatchMark, ViewTable
-
-
-class StageText:
-    """Writes the statements of one stage. `ck` are the touched keys, `nw` their rows now, `od` before."""
-
-    def __init__(self, table: str, changed: str, stage: Stage, below: Sequence[Source]) -> None:
-        self._stage = stage
-        self._below = below
-        self.source = Source(table, changed, {name: f"c{place}" for place, (name, _) in enumerate(stage.columns)})
-        self._listed = ", ".join(self.source.columns.values())
-
-    @property
-    def timed(self) -> bool:
-        return self._stage.timed
-
-    @property
-    def keyed(self) -> bool:
-        return bool(self._stage.keys)
-
-    def create(self) -> str:
-        types = [duckdb_type(kind) for _, kind in self._stage.columns]
-        columns = ", ".join(f"c{place} {kind}" for place, kind in enumerate(types))
-        return f"CREATE TABLE {self.source.table} ({columns})"
-
-    def touched(self) -> str:
-        """The keys of the rows that have changed below."""
-        queries = []
-        for leaf in self._stage.leaves:
-            below = self._below[leaf.source]
-            columns = [f"{below.columns[name]} AS t{place}" for place, name in enumerate(leaf.key)]
-            query = f"SELECT {', '.join(columns) or '1 AS nothing'} FROM {below.changed}"
-            if query not in queries:
-                queries.append(query)
-        listed = queries if len(queries) > 1 else [query.replace("SELECT", "SELECT DISTINCT", 1) for query in queries]
-        return f"CREATE OR REPLACE TEMP TABLE ck AS {' UNION '.join(listed)}"
-
-    def counted(self) -> str:
-        """What `Keys.counted` wants to know of the touched keys."""
-        return counting(len(self._stage.keys))
-
-    def answers(self, keys: Keys) -> list[str]:
-        """The rows of the keys leave the answer, and come into it as they are now."""
-        gone = keys.delete(self.source.table, [self.source.columns[name] for name in self._stage.keys])
-        return [
-            # Not inserted by the same statement: DuckDB plans that without statistics, which takes twice as long.
-            f"CREATE OR REPLACE TEMP TABLE nw AS {self.asked(keys)}",
-            f"CREATE OR REPLACE TEMP TABLE od AS WITH o AS ({gone} RETURNING {self._listed}) FROM o",
-            f"INSERT INTO {self.source.table} SELECT {self._listed} FROM nw",
-        ]
-
-    def asked(self, keys: Keys) -> str:
-        """The query of the stage, for the keys."""
-        leaves = ", ".join(f"{quoted(leaf.name)} AS ({self._leaf(leaf, keys)})" for leaf in self._stage.leaves)
-        return f"WITH {leaves} SELECT * FROM ({self._stage.text}) AS answer ({self._listed})"
-
-    def changes(self) -> str:
-        """The rows that differ, as they were and as they are, for the stages above."""
-        both = f"SELECT {self._listed}, 1 AS one FROM nw UNION ALL SELECT {self._listed}, -1 FROM od"
-        differing = f"SELECT {self._listed} FROM ({both}) GROUP BY {self._listed} HAVING sum(one) <> 0"
-        return f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS {differing}"
-
-    def unchanged(self) -> str:
-        """As `changes`, where nothing is touched."""
-        return f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS FROM {self.source.table} LIMIT 0"
-
-    def _leaf(self, leaf: Leaf, keys: Keys) -> str:
-        below = self._below[leaf.source]
-        columns = ", ".join(f"r.{below.columns[name]} AS {quoted(shown)}" for shown, name in leaf.columns)
-        return f"SELECT {columns} FROM {keys.read(below.table, [below.columns[name] for name in leaf.key])}"
 
 
 class FinishText:
@@ -102,9 +35,11 @@ class FinishText:
         self.kept: list[KeptTable] = []
         self.views: list[ViewRows] = []
         sources: list[Source] = []
+        own: dict[int, KeptTable] = {}
         for place, rows in enumerate(plan.rows):
             if rows.read is None:
                 self.kept.append(_kept(f"store.r{number}_{place}", place, rows))
+                own[place] = self.kept[-1]
                 sources.append(self.kept[-1].source)
             else:
                 parent = views[rows.relation]
@@ -114,7 +49,8 @@ class FinishText:
         self.stages: list[StageText] = []
         for place, stage in enumerate(plan.stages, start=1):
             table = f"store.v{number}" if place == len(plan.stages) else f"store.g{number}_{place}"
-            self.stages.append(StageText(table, f"x{len(sources)}", stage, tuple(sources)))
+            arguments = (table, f"x{len(sources)}", stage, tuple(sources))
+            self.stages.append(OnceText(*arguments, own) if stage.once else StageText(*arguments))
             sources.append(self.stages[-1].source)
         self.clocked = plan.clocked
         self._view = self.stages[-1].source
@@ -191,5 +127,5 @@ class FinishText:
 
 def _kept(table: str, place: int, rows: KeptRows) -> KeptTable:
     if rows.changes is None:
-        return KeptTable(table, place, rows)
+        return (PassingTable if rows.passing else KeptTable)(table, place, rows)
     return (ChangedTable if rows.changes.key else BagTable)(table, place, rows, rows.changes)

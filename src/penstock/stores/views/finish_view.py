@@ -14,15 +14,18 @@ from penstock.errors import InternalError
 from penstock.stores.views.database import one_row
 from penstock.stores.views.finish_text import FinishText
 from penstock.stores.views.model import ViewSpec
+from penstock.stores.views.once_text import OnceText
 from penstock.stores.views.shown_rows import set_clock
 from penstock.stores.views.touched_keys import ALL_KEYS, Keys
 from penstock.stores.views.view_table import KEPT_BATCHES, NO_VIEWS, TIDY_EVERY, BatchMark, ViewTable, picked
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     import duckdb
     import pyarrow as pa
+
+    from penstock.stores.views.stage_text import StageText
 
 
 # Where a condition on the clock says nothing of when its answer changes, it is asked so often.
@@ -78,23 +81,29 @@ class FinishView:
         writer.unregister("bt")
         for view in text.views:
             writer.execute(view.unchanged())
-        if self.spec.ttl_us is not None:
-            self._expire(writer, mark, mark.clock_us - self.spec.ttl_us)
+        over = None if self.spec.ttl_us is None else self._expire(writer, mark, mark.clock_us - self.spec.ttl_us)
         self._cross(writer, before)
-        return self._log_differences(writer, mark) if self._answer(writer) else 0
 
-    def _expire(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark, upto_us: int) -> None:
-        """Let go of the rows of batches that were run before a time. Nobody can go back before that any more."""
+        def once(stage: OnceText) -> list[str]:
+            # What the view shows is no state.
+            return stage.comes(mark.batch, None if stage is self._text.stages[-1] else over)
+
+        return self._log_differences(writer, mark) if self._answer(writer, once) else 0
+
+    def _expire(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark, upto_us: int) -> int | None:
+        """Let go of the rows of batches that were run before a time, and tell the last of those. Nobody can go back
+        before that any more."""
         row = one_row(writer, f"SELECT max(batch) FROM {self._clocks} WHERE clock <= {upto_us}")
         if not self.clocked:
             writer.execute(f"INSERT INTO {self._clocks} VALUES ({mark.batch}, {mark.clock_us})")
         if row is None or row[0] is None:
-            return
+            return None
         for kept in self._text.kept:
             for statement in kept.expires(row[0]):
                 writer.execute(statement)
         writer.execute(f"DELETE FROM {self._clocks} WHERE batch <= {row[0]} AND batch < {mark.batch}")
         writer.execute("UPDATE store.views SET floor = ? WHERE id = ?", [mark.batch, self.id])
+        return int(row[0])
 
     def _clock(self, writer: duckdb.DuckDBPyConnection) -> int:
         """The time that the view shows; 0 before its first batch."""
@@ -144,7 +153,7 @@ class FinishView:
             for statement in view.changed() if view.parent.id in moved else [view.unchanged()]:
                 writer.execute(statement)
         self._cross(writer, before)
-        return self._log_differences(writer, mark) if self._answer(writer) else 0
+        return self._log_differences(writer, mark) if self._answer(writer, _as_it_is) else 0
 
     def refill(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark) -> int:
         """Answer everything from what the store holds now; what differs is logged as the changes of the batch."""
@@ -153,7 +162,7 @@ class FinishView:
             for statement in view.filled():
                 writer.execute(statement)
         for stage in self._text.stages:
-            for statement in stage.answers(ALL_KEYS):
+            for statement in _as_it_is(stage) if isinstance(stage, OnceText) else stage.answers(ALL_KEYS):
                 writer.execute(statement)
         return self._log_differences(writer, mark)
 
@@ -163,21 +172,31 @@ class FinishView:
         assert row is not None
         return int(row[0])
 
-    def _answer(self, writer: duckdb.DuckDBPyConnection) -> bool:
+    def _answer(self, writer: duckdb.DuckDBPyConnection, once: Callable[[OnceText], list[str]]) -> bool:
         """Answers what the changed rows touch, stage by stage; whether the view was among it. `nw` and `od` are then
-        its rows."""
+        its rows. `once` gives the statements for what is answered once."""
         answered = False
         for stage in self._text.stages:
-            writer.execute(stage.touched())
-            row = one_row(writer, stage.counted())
-            assert row is not None
-            keys = ALL_KEYS if stage.timed else Keys.counted(row)
-            # An aggregate of all rows has a row from the first batch on, whatever came in it.
-            answered = stage.timed or bool(keys.touched) or not (stage.keyed or _count(writer, stage.source.table))
-            for statement in stage.answers(keys) if answered else ():
-                writer.execute(statement)
+            if isinstance(stage, OnceText):
+                for statement in once(stage):
+                    writer.execute(statement)
+                answered = bool(_count(writer, "nw") or _count(writer, "od"))
+            else:
+                answered = self._answer_stage(writer, stage)
             if stage is not self._text.stages[-1]:
                 writer.execute(stage.changes() if answered else stage.unchanged())
+        return answered
+
+    def _answer_stage(self, writer: duckdb.DuckDBPyConnection, stage: StageText) -> bool:
+        """Answers the touched keys of a stage; whether there were any."""
+        writer.execute(stage.touched())
+        row = one_row(writer, stage.counted())
+        assert row is not None
+        keys = ALL_KEYS if stage.timed else Keys.counted(row)
+        # An aggregate of all rows has a row from the first batch on, whatever came in it.
+        answered = stage.timed or bool(keys.touched) or not (stage.keyed or _count(writer, stage.source.table))
+        for statement in stage.answers(keys) if answered else ():
+            writer.execute(statement)
         return answered
 
     def undo(self, writer: duckdb.DuckDBPyConnection, batch: int) -> None:
@@ -196,7 +215,7 @@ class FinishView:
         if any(
             _count(writer, seen) for seen in ([self._clocks] if self.clocked else [kept.seen for kept in text.kept])
         ):
-            self._answer(writer)
+            self._answer(writer, lambda stage: stage.goes(f"batch > {batch}"))
         else:  # as it was before the first batch: not even an aggregate of all rows has a row
             for stage in text.stages:
                 writer.execute(f"DELETE FROM {stage.source.table}")
@@ -219,6 +238,14 @@ class FinishView:
             writer.execute(statement)
         writer.execute("UPDATE store.views SET floor = ? WHERE id = ? AND floor < ?", [floor, self.id, floor])
 
+    def forget_shown(self, writer: duckdb.DuckDBPyConnection, batch: int) -> None:
+        """Nobody reads what the view shows, only its changes: let go of rows that came up to a batch and stay as they
+        are."""
+        last = self._text.stages[-1]
+        if isinstance(last, OnceText):
+            for statement in last.goes(f"batch <= {batch}"):
+                writer.execute(statement)
+
     def select(self) -> str:
         return self._text.shown
 
@@ -233,6 +260,11 @@ class FinishView:
 
     def log(self) -> str:
         return self._text.log
+
+
+def _as_it_is(stage: OnceText) -> list[str]:
+    """What is answered once stays as it is: no batch of its own is worked on."""
+    return stage.goes("false")
 
 
 def _count(writer: duckdb.DuckDBPyConnection, table: str) -> int:

@@ -82,6 +82,7 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
                 *([] if rows.changes is None else [asdict(rows.changes)]),
                 *([] if rows.read is None else [rows.read]),
                 *([_bounds_out(rows)] if rows.since or rows.until or rows.stamps else []),
+                *([{"passing": True}] if rows.passing else []),
             ]
             for rows in plan.rows
         ],
@@ -94,6 +95,7 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
                 "keys": list(stage.keys),
                 "unique": None if stage.unique is None else list(stage.unique),
                 **({"timed": True} if stage.timed else {}),
+                **({"once": [leaf.name for leaf in stage.leaves if leaf.fresh]} if stage.once else {}),
             }
             for stage in plan.stages
         ],
@@ -137,6 +139,7 @@ def _finish_in(document: dict[str, Any]) -> FinishPlan:
             changes=next((_changes_in(each) for each in more if isinstance(each, dict) and "key" in each), None),
             read=next((each for each in more if isinstance(each, str)), None),
             **next((_bounds_in(each) for each in more if isinstance(each, dict) and "until" in each), {}),
+            passing=any(isinstance(each, dict) and "passing" in each for each in more),
         )
         for relation, columns, shown, *more in document["rows"]
     )
@@ -144,7 +147,13 @@ def _finish_in(document: dict[str, Any]) -> FinishPlan:
         Stage(
             words=stage["words"],
             leaves=tuple(
-                Leaf(name, source, tuple((shown, own) for shown, own in columns), tuple(key))
+                Leaf(
+                    name,
+                    source,
+                    tuple((shown, own) for shown, own in columns),
+                    tuple(key),
+                    fresh=name in stage.get("once", ()),
+                )
                 for name, source, columns, key in stage["leaves"]
             ),
             text=stage["text"],
@@ -152,6 +161,7 @@ def _finish_in(document: dict[str, Any]) -> FinishPlan:
             keys=tuple(stage["keys"]),
             unique=None if stage["unique"] is None else tuple(stage["unique"]),
             timed=bool(stage.get("timed")),
+            once="once" in stage,
         )
         for stage in document["stages"]
     )

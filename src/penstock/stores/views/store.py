@@ -287,6 +287,8 @@ class ViewStore(Deliveries, JobRecords):
                     records.write_facts(writer, job, {**facts, _STAGED: batch_id})
                 if batch_id % TIDY_EVERY == 0 and batch_id > KEPT_CHANGES:
                     trim_batches(writer, table, batch_id - KEPT_CHANGES)
+                    if isinstance(table, FinishView):
+                        table.forget_shown(writer, batch_id - KEPT_CHANGES)
             self._last_seq[view] += changes
             with self._database.snapshot() as reader:
                 return batch_changes(reader, table, batch_id)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -17,12 +19,13 @@ from penstock.types import SqlType
 from tests.unit.stores.views.finishing import NULLS, STREAMS, TABLES, Row, add_rows, row_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     import pyarrow as pa
 
 Batch = dict[str, list[Row]]
+NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def jobs_of(views: Mapping[str, str]) -> dict[str, JobPlan]:
@@ -39,13 +42,16 @@ def jobs_of(views: Mapping[str, str]) -> dict[str, JobPlan]:
 class Chained:
     """Views on views beside a database that holds all rows so far and knows the same views."""
 
-    def __init__(self, views: Mapping[str, str], path: Path | None = None) -> None:
+    def __init__(
+        self, views: Mapping[str, str], path: Path | None = None, oracle: Mapping[str, str] = NONE, tables: str = ""
+    ) -> None:
+        """`oracle` are the queries of views whose answer is not that of the query itself, over more `tables`."""
         self.jobs = jobs_of(views)
         self.path = path
         self.all = duckdb.connect()
         self.all.execute(NULLS)
-        self.all.execute(TABLES)
-        for name, query in views.items():
+        self.all.execute(TABLES + tables)
+        for name, query in {**views, **oracle}.items():
             self.all.execute(f"CREATE VIEW {quoted(name)} AS {query}")
         self.store = ViewStore.open(path)
         self.failed: list[tuple[str, str]] = []
