@@ -93,7 +93,7 @@ def _read_option(option: Option, connector: str, found: Clause) -> None:
         refuse_at(f"the option {key}", _REFUSED[key], option.key_span)
     if key == TOPIC:
         found.topic = option
-        found.options.append(replace(option, key="connector", value=text(connector)))
+        found.options.append(replace(option, key="connector", value=text(connector), value_span=option.key_span))
     if key in _RENAMED:
         found.options.append(_renamed(option, _RENAMED[key]))
     elif key == "VALUE_FORMAT":

@@ -15,6 +15,7 @@ from penstock.sql.dialects.risingwave import include_columns
 from penstock.sql.durations import NotADuration, duration_us
 from penstock.sql.grammar.columns import Columns, column_list
 from penstock.sql.grammar.ksql_query import QueryHead, of_query
+from penstock.sql.grammar.materialize_source import SourceHead, names_alone, source_over_connection
 from penstock.sql.grammar.options import check_foreign, format_clause, options
 from penstock.sql.parser import PenstockParser
 from penstock.sql.reading import WORD_TOKENS
@@ -73,7 +74,10 @@ def create_relation(p: PenstockParser, head: Head, kind: RelationKind, word: Tok
     """
     exists = if_not_exists(p)
     name = p.name(f"the name of the {kind.lower()}")
+    names = p.names() if names_alone(p) else ()
     columns = column_list(p) if p.current.token_type == T.L_PAREN else Columns()
+    if p.ahead("FROM", "KAFKA", "CONNECTION") and not head.temporary and word is None:
+        return source_over_connection(p, SourceHead(kind, name, columns, names, head.or_replace, exists))
     clauses = _Clauses()
     while _clause(p, head, kind, columns, clauses):
         pass
@@ -157,8 +161,10 @@ def _refused(p: PenstockParser, kind: str, found: _Clauses, first: Token) -> boo
         p.not_yet(f"{first.text.upper()} is not there yet", "leave the clause out", first)
     if p.ahead("ON", "CONFLICT"):
         p.not_yet("ON CONFLICT is not there yet", "a primary key keeps the latest row", first)
-    if p.ahead("FROM", "KAFKA") or p.ahead("FROM", "POSTGRES") or p.ahead("ENVELOPE") or p.ahead("IN", "CLUSTER"):
-        materialize.refuse(f"CREATE {kind} over a connection", "use WITH (connector = 'kafka', …)", first)
+    outside = p.ahead("FROM") and p.peek_text(1, "KAFKA", "POSTGRES", "MYSQL", "LOAD", "WEBHOOK")
+    if outside or p.ahead("ENVELOPE") or p.ahead("IN", "CLUSTER"):
+        hint = "CREATE SOURCE s FROM KAFKA CONNECTION k (…) FORMAT … is read, and WITH (connector = '…')"
+        materialize.refuse(f"CREATE {kind} over such a connection", hint, first)
     if p.ahead("FROM"):
         p.not_yet("tables over a shared source are not there yet", "give the table its own connector", first)
     return False

@@ -29,7 +29,7 @@ def option(p: PenstockParser, *, foreign: bool = False) -> Option:
         check_foreign(text, key_span)
     p.expect_symbol(T.EQ, "=")
     at = p.current
-    found = value(p)
+    found = value(p, bare=text.lower() == "connection")  # RisingWave writes the name of a connection as one
     return Option(text, found, key_span, p.since(at))
 
 
