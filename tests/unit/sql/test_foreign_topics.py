@@ -177,6 +177,25 @@ def test_a_password_of_feldera_is_not_shown() -> None:
         assert ("topic" in report.source.masked.split("config")[-1]) == (name == "topic")
 
 
+def test_a_password_behind_an_option_of_ksqldb_is_not_shown() -> None:
+    """What follows from a clause has the place of a key or a name, and never that of another value."""
+    text = """
+        CREATE TABLE s (k STRING PRIMARY KEY, v INT) WITH (
+            KAFKA_TOPIC = 'user:hunter2@host', KEY_FORMAT = 'KAFKA', VALUE_FORMAT = 'JSON', sasl.password = 'hunter3',
+            kafka.sasl.password = 'hunter4', TIMESTAMP = 'v'
+        )
+    """
+    report = analyze_script(text)[0]
+    assert report.error is not None
+    assert "hunter" not in f"{report.source.masked} {report.error}"
+
+
+def test_a_secret_is_no_format_of_ksqldb() -> None:
+    report = analyze_script("CREATE STREAM s (a INT) WITH (KAFKA_TOPIC = 't', VALUE_FORMAT = SECRET json)")[0]
+    assert report.error is not None
+    assert report.error.condition == "INVALID_OPTION"
+
+
 def test_places_in_json() -> None:
     source = """x = '{"a": 1,\n "b": ["c"]}'"""
     span = Span(1, 5, len(source) - 4, 4)

@@ -370,11 +370,11 @@ def test_spellings_of_dialects_that_come_later(text: str, dialect: str) -> None:
         ("hunter2", "expected a statement, found a word"),
         (
             "CREATE",
-            "expected STREAM, TABLE, SOURCE, SINK, VIEW, MATERIALIZED VIEW, FUNCTION or SECRET, found the end of the statement",
+            "expected STREAM, TABLE, SOURCE, SINK, VIEW, MATERIALIZED VIEW, FUNCTION, SECRET or CONNECTION, found the end of the statement",
         ),
         (
             "DROP",
-            "expected STREAM, TABLE, SOURCE, SINK, VIEW, MATERIALIZED VIEW, FUNCTION or SECRET, found the end of the statement",
+            "expected STREAM, TABLE, SOURCE, SINK, VIEW, MATERIALIZED VIEW, FUNCTION, SECRET or CONNECTION, found the end of the statement",
         ),
         ("DROP STREAM a, b", "expected one name, found ,"),
         ("CREATE VIEW v", "expected AS, found the end of the statement"),

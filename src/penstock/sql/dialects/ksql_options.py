@@ -157,6 +157,8 @@ def _key_format(option: Option, keys: KeyColumns) -> list[Option]:
 
 
 def _format(option: Option, prefix: str) -> list[Option]:
+    if option.value.kind != "text":
+        return [replace(option, key=f"{prefix}format")]  # a secret, a number: whoever reads the options refuses it
     written = option.value.reveal()
     name, also = _FORMATS.get(written.upper(), (written.lower(), None))
     made = [replace(option, key=f"{prefix}format", value=text(name))]

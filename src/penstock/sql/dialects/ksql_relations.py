@@ -75,7 +75,7 @@ def _time(statement: CreateRelation, clause: Clause) -> tuple[Column, Option | N
     if found is None:
         raise OptionError(
             "INVALID_OPTION",
-            f"TIMESTAMP names {written}, and {statement.name} has no such column",
+            f"TIMESTAMP names a column that {statement.name} does not have",
             hint=f"columns: {', '.join(column.name.text for column in statement.columns)}",
             span=option.value_span,
         )

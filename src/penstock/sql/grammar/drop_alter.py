@@ -48,7 +48,7 @@ def _known_kind(p: PenstockParser, verb: str) -> ObjectKind:
         if word in _LATER:
             p.not_yet(f"{verb} {word} is not there yet", "there is one catalog of streams, views and sinks", first,
                       "STATEMENT_NOT_YET")  # fmt: skip
-        p.fail("STREAM, TABLE, SOURCE, SINK, VIEW, MATERIALIZED VIEW, FUNCTION or SECRET")
+        p.fail("STREAM, TABLE, SOURCE, SINK, VIEW, MATERIALIZED VIEW, FUNCTION, SECRET or CONNECTION")
     return kind
 
 

@@ -99,4 +99,4 @@ def refuse_create(p: PenstockParser) -> NoReturn:
         raise NotYetError(
             "STATEMENT_NOT_YET", f"CREATE {word} is not there yet", hint=_CREATE_LATER[word], span=token_span(token)
         )
-    p.fail("STREAM, TABLE, SOURCE, SINK, VIEW, MATERIALIZED VIEW, FUNCTION or SECRET")
+    p.fail("STREAM, TABLE, SOURCE, SINK, VIEW, MATERIALIZED VIEW, FUNCTION, SECRET or CONNECTION")
