@@ -305,8 +305,17 @@ def _columns(statement: CreateRelation, options: ResolvedOptions, *, sink: bool)
             span=statement.name.span,
         )
     if fixed is not None:
-        check_fixed(statement, columns, fixed, options.format)
+        check_fixed(statement, _of_value(columns, options), fixed, options.format)
     return columns
+
+
+def _of_value(columns: tuple[ColumnDefinition, ...], options: ResolvedOptions) -> tuple[ColumnDefinition, ...]:
+    """The columns without those that are in the key of a record alone, which has a format of its own."""
+    keys = options.values.get("key.fields")
+    if options.values.get("value.fields_include") != "EXCEPT_KEY" or not isinstance(keys, tuple):
+        return columns
+    named = {str(key).casefold() for key in keys}
+    return tuple(column for column in columns if column.name.casefold() not in named)
 
 
 def _key(names: tuple[Name, ...], columns: tuple[ColumnDefinition, ...]) -> tuple[str, ...]:

@@ -87,6 +87,20 @@ def test_what_a_query_of_ksqldb_is(text: str, kind: type[Statement]) -> None:
     assert isinstance(parsed(text), kind)
 
 
+def test_a_text_with_a_key_beside_it() -> None:
+    """The raw format is about the value alone where the key has columns of its own."""
+    script = """
+        CREATE CONNECTION c TO KAFKA (BROKER 'b:9092', SECURITY PROTOCOL = 'PLAINTEXT');
+        CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') KEY FORMAT TEXT VALUE FORMAT TEXT ENVELOPE UPSERT;
+        CREATE STREAM r (k STRING KEY, v STRING) WITH (KAFKA_TOPIC = 't', VALUE_FORMAT = 'KAFKA');
+        CREATE STREAM q (k STRING KEY, v STRING, w STRING) WITH (KAFKA_TOPIC = 't', VALUE_FORMAT = 'KAFKA');
+    """
+    *good, bad = analyze_script(script)
+    assert [report.error for report in good] == [None, None, None]
+    assert bad.error is not None
+    assert bad.error.condition == "INVALID_DEFINITION"
+
+
 def test_pseudo_columns_are_not_part_of_a_star() -> None:
     """In a view they are columns like any other; and a ROWTIME that nobody took from ksqlDB is one, too."""
     script = """
