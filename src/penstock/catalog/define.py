@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.catalog.change_keys import with_change_key, with_version
 from penstock.catalog.column_options import check_column_options, check_partitions
 from penstock.catalog.columns import define_columns, find_column, option_span, unknown_column
+from penstock.catalog.connections import connections_of, define_connection, with_connections
 from penstock.catalog.define_function import define_function
 from penstock.catalog.define_secret import define_secret
 from penstock.catalog.envelopes import as_envelopes
@@ -71,7 +72,15 @@ class Surroundings:
 
 _NONE: Final = Surroundings()
 
-__all__ = ["Surroundings", "as_sink", "define_function", "define_secret", "define_sink", "define_source"]
+__all__ = [
+    "Surroundings",
+    "as_sink",
+    "define_connection",
+    "define_function",
+    "define_secret",
+    "define_sink",
+    "define_source",
+]
 
 
 def define_source(statement: CreateRelation, surroundings: Surroundings = _NONE) -> SourceDefinition | SinkDefinition:
@@ -245,8 +254,9 @@ def _written(options: ResolvedOptions) -> ResolvedOptions:
 
 
 def _resolve(statement: CreateRelation | CreateSink, surroundings: Surroundings) -> ResolvedOptions:
-    return resolve_options(
-        statement.options,
+    options, shared = with_connections(statement.options, surroundings.catalog)
+    found = resolve_options(
+        options,
         role="sink" if isinstance(statement, CreateSink) else "source",
         relation=statement.name,
         format=statement.format,
@@ -255,13 +265,15 @@ def _resolve(statement: CreateRelation | CreateSink, surroundings: Surroundings)
         settings=surroundings.settings,
         strict_role=isinstance(statement, CreateRelation) and statement.kind == "SOURCE",
     )
+    # What a connection gives stands in its own statement, and not in that of the relation.
+    return replace(found, canonical=tuple(one for one in found.canonical if one.key not in shared)) if shared else found
 
 
 def _secrets(
     statement: CreateRelation | CreateSink, found: Mapping[str, Secret], surroundings: Surroundings
 ) -> tuple[tuple[ObjectKey, ...], tuple[InlineSecret, ...]]:
     """The secrets of CREATE SECRET that the statement uses, and those that were written into it."""
-    needs: dict[ObjectKey, None] = {}
+    needs = dict.fromkeys(connections_of(statement.options, surroundings.catalog))
     inline: dict[str, InlineSecret] = {}
     values = {**surroundings.secrets, **found}
     for name in used_secrets(statement.options):
@@ -293,8 +305,17 @@ def _columns(statement: CreateRelation, options: ResolvedOptions, *, sink: bool)
             span=statement.name.span,
         )
     if fixed is not None:
-        check_fixed(statement, columns, fixed, options.format)
+        check_fixed(statement, _of_value(columns, options), fixed, options.format)
     return columns
+
+
+def _of_value(columns: tuple[ColumnDefinition, ...], options: ResolvedOptions) -> tuple[ColumnDefinition, ...]:
+    """The columns without those that are in the key of a record alone, which has a format of its own."""
+    keys = options.values.get("key.fields")
+    if options.values.get("value.fields_include") != "EXCEPT_KEY" or not isinstance(keys, tuple):
+        return columns
+    named = {str(key).casefold() for key in keys}
+    return tuple(column for column in columns if column.name.casefold() not in named)
 
 
 def _key(names: tuple[Name, ...], columns: tuple[ColumnDefinition, ...]) -> tuple[str, ...]:

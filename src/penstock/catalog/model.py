@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.options.resolved import ResolvedOptions, ResolvedViewOptions
     from penstock.secrets import Reference, Secret
-    from penstock.sql.statements import Parameter, Query
+    from penstock.sql.statements import Option, Parameter, Query
 
 Space = Literal["relation", "function", "secret"]
 SourceKind = Literal["stream", "table", "source"]
@@ -251,6 +251,19 @@ class SecretDefinition(_Object):
     text: str = field(default="", compare=False)
 
 
+@frozen(kw_only=True)
+class ConnectionDefinition(_Object):
+    """Options that relations share: where a broker or a schema registry is, and how to log in. Its name is one among
+    those of relations, although nothing can be read from it; `options` have canonical keys."""
+
+    kind: ClassVar[Literal["connection"]] = "connection"
+    temporary: ClassVar[bool] = False
+    name: Name
+    options: tuple[Option, ...]
+    depends_on: tuple[ObjectKey, ...] = ()
+    text: str = field(default="", compare=False)
+
+
 @frozen
 class SystemTable:
     """A read-only relation of the engine itself, such as `penstock.jobs`; its name is dotted."""
@@ -263,11 +276,12 @@ class SystemTable:
 Relation: TypeAlias = (
     SourceDefinition | SinkDefinition | ViewDefinition | MaterializedViewDefinition | DimensionDefinition
 )
-Definition: TypeAlias = Relation | FunctionDefinition | SecretDefinition
+Unreadable: TypeAlias = FunctionDefinition | SecretDefinition | ConnectionDefinition
+Definition: TypeAlias = Relation | Unreadable
 
 
 def columns_of(definition: Definition | SystemTable) -> tuple[ColumnDefinition, ...]:
-    """The columns of a relation; none for a function or a secret."""
-    if isinstance(definition, FunctionDefinition | SecretDefinition):
+    """The columns of a relation; none of anything else."""
+    if isinstance(definition, Unreadable):
         return ()
     return definition.columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.catalog.model import (
     ColumnDefinition,
+    ConnectionDefinition,
     Definition,
     FunctionDefinition,
     MaterializedViewDefinition,
@@ -20,6 +21,8 @@ def why_not_replaceable(old: Definition, new: Definition) -> str | None:
         return _function(old, new)
     if isinstance(old, SecretDefinition):
         return None
+    if isinstance(old, ConnectionDefinition):
+        return "its options change"  # those built on it were made with the old ones
     return _columns(columns_of(old), columns_of(new)) or _time(old, new) or _mode(old, new)
 
 

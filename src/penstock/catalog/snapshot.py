@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from penstock.catalog import system
 from penstock.catalog.dependencies import find_path, in_dependency_order, invert, reachable
 from penstock.catalog.model import (
+    ConnectionDefinition,
     Definition,
     FunctionDefinition,
     ObjectKey,
@@ -24,6 +25,7 @@ from penstock.catalog.model import (
     SourceDefinition,
     Space,
     SystemTable,
+    Unreadable,
 )
 from penstock.catalog.object_names import name_problem
 from penstock.catalog.renaming import renamed_definition
@@ -78,12 +80,12 @@ class Catalog:
 
     def relations(self) -> tuple[Relation, ...]:
         """All relations, in the order they were created."""
-        return tuple(item for item in self if not isinstance(item, FunctionDefinition | SecretDefinition))
+        return tuple(item for item in self if not isinstance(item, Unreadable))
 
     def find(self, name: Name) -> Relation | None:
         """The relation of a name: unquoted without regard to case, quoted exactly; None without one answer."""
         found = self._lookup("relation", name)
-        return None if isinstance(found, FunctionDefinition | SecretDefinition) else found
+        return None if isinstance(found, Unreadable) else found
 
     def find_function(self, name: Name) -> FunctionDefinition | None:
         """The user's function of a name."""
@@ -94,6 +96,16 @@ class Catalog:
         """The secret of a name."""
         found = self._lookup("secret", name)
         return found if isinstance(found, SecretDefinition) else None
+
+    def get_connection(self, name: Name) -> ConnectionDefinition:
+        """The connection of a name; UNKNOWN_RELATION where there is none."""
+        found = self._lookup("relation", name)
+        if isinstance(found, ConnectionDefinition):
+            return found
+        known = {item.name.text.lower(): item.name.text for item in self if isinstance(item, ConnectionDefinition)}
+        close = difflib.get_close_matches(name.text.lower(), known, n=1, cutoff=0.6)
+        hint = f"did you mean {known[close[0]]}?" if close else "create it first: CREATE CONNECTION … TO KAFKA (…)"
+        raise ResolutionError("UNKNOWN_RELATION", f"no connection is named {name}", hint=hint, span=name.span)
 
     def find_system(self, name: str) -> SystemTable | None:
         """The system table of a dotted name such as `penstock.jobs`."""
@@ -115,7 +127,12 @@ class Catalog:
 
     def nearest(self, name: Name | str, space: Space = "relation") -> str | None:
         """The name most like the one given, if any is like it."""
-        names = {key.name.lower(): key.name for key in self._objects if key.space == space}
+        items = self._objects.items()
+        names = {
+            key.name.lower(): key.name
+            for key, item in items
+            if key.space == space and not isinstance(item, ConnectionDefinition)
+        }
         close = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.6)
         return names[close[0]] if close else None
 
@@ -361,6 +378,7 @@ def _words_for(found: Definition) -> tuple[ObjectKind, ...]:
         "dimension": "TABLE",
         "function": "FUNCTION",
         "secret": "SECRET",
+        "connection": "CONNECTION",
     }
     word = by_kind[found.kind]
     if isinstance(found, SinkDefinition) and found.created_as != "sink":

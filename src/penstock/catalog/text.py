@@ -16,6 +16,7 @@ Created = (
     | statements.CreateMaterializedView
     | statements.CreateFunction
     | statements.CreateSecret
+    | statements.CreateConnection
 )
 
 

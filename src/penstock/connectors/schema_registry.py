@@ -15,13 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from http.client import HTTPConnection, HTTPException
 from threading import Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 from penstock.connectors.http_client import ForbiddenAddress, open_socket
 from penstock.errors import NotYetError, OptionError, RuntimeFailure
-from penstock.formats.registry import Reference
 from penstock.frozen import frozen
+
+if TYPE_CHECKING:
+    from penstock.formats.registry import Reference
 
 _TIMEOUT_S: Final = 10.0
 _TRIES: Final = 3

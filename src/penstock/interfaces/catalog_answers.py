@@ -163,6 +163,9 @@ def show_create(statement: s.ShowCreate, catalog: Catalog) -> pa.Table:
     if statement.kind == "SECRET":
         found = catalog.get_secret(statement.name)
         return _text_table(("name", "sql"), [(found.name.text, f"{found.text};")])
+    if statement.kind == "CONNECTION":
+        connection = catalog.get_connection(statement.name)
+        return _text_table(("name", "sql"), [(connection.name.text, f"{connection.text};")])
     if statement.kind == "FUNCTION":
         function = catalog.find_function(statement.name)
         if function is None:

@@ -7,6 +7,7 @@ connectors with `register_connector`.
 
 from __future__ import annotations
 
+from penstock.options.connections import resolve_connection
 from penstock.options.jobs import resolve_insert_options, resolve_view_options, sink_job_options
 from penstock.options.keys import normalise
 from penstock.options.registry import (
@@ -63,6 +64,7 @@ __all__ = [
     "public_option",
     "register_connector",
     "register_format",
+    "resolve_connection",
     "resolve_insert_options",
     "resolve_options",
     "resolve_setting",

@@ -12,6 +12,7 @@ from penstock.catalog.define import (
     Surroundings,
     as_sink,
     check_partition_columns,
+    define_connection,
     define_function,
     define_secret,
     define_sink,
@@ -237,8 +238,15 @@ def _create_secret(statement: s.CreateSecret, session: Session) -> Analysis:
 
 
 @_analyze.register
+def _create_connection(statement: s.CreateConnection, session: Session) -> Analysis:
+    definition = define_connection(statement, None if session.lenient else session.catalog)
+    session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
+    return Analysis(session, notices=notices, definition=definition)
+
+
+@_analyze.register
 def _drop(statement: s.Drop, session: Session) -> Analysis:
-    if session.lenient and session.catalog.find(statement.name) is None:
+    if session.lenient and statement.kind != "CONNECTION" and session.catalog.find(statement.name) is None:
         return Analysis(session)
     catalog, notices = session.catalog.drop(
         statement.name, statement.kind, cascade=statement.cascade, if_exists=statement.if_exists
@@ -379,6 +387,9 @@ def _show_create(statement: s.ShowCreate, session: Session) -> Analysis:
             raise ResolutionError(
                 "UNKNOWN_FUNCTION", f"there is no function {statement.name} of yours", span=statement.name.span
             )
+        return Analysis(session)
+    if statement.kind == "CONNECTION":
+        session.catalog.get_connection(statement.name)
         return Analysis(session)
     if session.catalog.find_system(statement.name.text) is not None:
         raise ResolutionError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.errors import PenstockError
-from penstock.options import resolve_options, resolve_view_options
+from penstock.options import resolve_connection, resolve_options, resolve_view_options
 from penstock.sql import statements as s
 
 
@@ -35,6 +35,10 @@ def canonical_statement(statement: s.Statement) -> s.Statement:
         if isinstance(statement, s.CreateMaterializedView):
             options = resolve_view_options(statement.options, statement.name)
             return replace(statement, options=options.canonical)
+        if isinstance(statement, s.CreateConnection):
+            return replace(
+                statement, options=resolve_connection(statement.options, statement.name, statement.with_span)
+            )
     except PenstockError:
         return statement
     return statement

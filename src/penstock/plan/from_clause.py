@@ -24,7 +24,7 @@ from penstock.plan.join_versions import (
     version_condition,
     with_versions,
 )
-from penstock.plan.join_within import with_time_bound
+from penstock.plan.join_within import has_grace, with_time_bound
 from penstock.plan.joins import JoinRequest, PlannedJoin, Side, no_equal_nulls, plan_join, written_condition
 from penstock.plan.kept_windows import (
     CLOSED_BY_CLOCK,
@@ -276,6 +276,10 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
     if version is not None:
         relation = with_versions(relation)
     _enter(bound, scope, leaf, relation, item)
+    if has_grace(join):
+        context.warn(
+            "GRACE PERIOD of WITHIN changes nothing here: the WATERMARK of each stream says how late rows may be"
+        )
     join = with_time_bound(join, left_leaves, leaf)
     kind = _kind(join)
     condition, merged = _condition(join, left_leaves, leaf, binder)

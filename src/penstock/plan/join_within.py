@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from penstock.plan.scope import Leaf
 
 
+def has_grace(join: exp.Join) -> bool:
+    """Whether WITHIN says how late rows may be."""
+    within = join.args.get("nearest")
+    return isinstance(within, Within) and within.args.get("grace") is not None
+
+
 def with_time_bound(join: exp.Join, left: Sequence[Leaf], right: Leaf) -> exp.Join:
     """The join with WITHIN among its conditions; itself where it has none."""
     within = join.args.get("nearest")

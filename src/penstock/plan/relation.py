@@ -36,7 +36,8 @@ class Field:
 
     `part` says that the column is a bound of the relation's window (its value is computed from the hidden window
     column); `window` that it is a whole window with the fields start and end; `source` names the scan and column it
-    comes from unchanged, by which an undeclared event time is found.
+    comes from unchanged, by which an undeclared event time is found; `pseudo` that it is there by its name only, and *
+    does not stand for it.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Field:
     processing_time: bool = False
     source: tuple[str, str] | None = None
     hidden: bool = False
+    pseudo: bool = False
 
     def renamed(self, name: str) -> Field:
         return replace(self, name=name)

@@ -13,6 +13,7 @@ from penstock.catalog.model import (
     SourceDefinition,
     ViewDefinition,
 )
+from penstock.catalog.pseudo_columns import pseudo_columns
 from penstock.catalog.system import SYSTEM_TABLES, nearest_system
 from penstock.errors import NotYetError, ResolutionError, ScriptError
 from penstock.plan.context import PlanContext, Relation
@@ -108,6 +109,7 @@ def _source(context: PlanContext, definition: SourceDefinition, alias: str) -> R
     )
     if definition.bounded and declared is None:
         event_time = None
+    pseudo = pseudo_columns(definition.columns)
     fields = tuple(
         Field(
             entry.name,
@@ -117,6 +119,7 @@ def _source(context: PlanContext, definition: SourceDefinition, alias: str) -> R
             event_time=event_time is not None and entry.name == event_time.column,
             processing_time=is_proctime(entry.computed),
             source=(name, entry.name),
+            pseudo=entry.name in pseudo,
         )
         for entry in definition.columns
     )

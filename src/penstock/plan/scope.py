@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from penstock.catalog.pseudo_columns import PSEUDO_HINTS
 from penstock.errors import ResolutionError, Span
 from penstock.frozen import frozen
 from penstock.plan.relation import HIDDEN_PREFIX, WINDOW_COLUMN, Field
@@ -189,9 +190,12 @@ class Scope:
             for entry in leaf.fields:
                 if not entry.hidden:
                     names += [leaf.shown(entry), f"{leaf.owner(entry) or leaf.alias}.{leaf.shown(entry)}"]
+        pseudo = PSEUDO_HINTS.get(parts[-1].name.upper())
         near = nearest(name, names) or nearest(parts[-1].name, names)
         hint: str | None
-        if near:
+        if pseudo is not None and self.leaves:
+            hint = pseudo
+        elif near:
             hint = f'did you mean "{near}"?'
         elif self.leaves:
             listed = ", ".join(dict.fromkeys(n for n in names if "." not in n))

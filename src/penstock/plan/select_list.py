@@ -57,7 +57,7 @@ def _expand(block: Block, table: str | None, written: exp.Expr) -> None:
             block.items.append(Item(Field("*", None), exp.Star(), "*"))
         for entry in fields:
             name = leaf.shown(entry)
-            if entry.hidden or name.startswith(HIDDEN_PREFIX) or name.casefold() in excluded:
+            if entry.hidden or entry.pseudo or name.startswith(HIDDEN_PREFIX) or name.casefold() in excluded:
                 continue
             block.context.read_field(entry)
             kept = replace(entry, name=name, qualifier=None)
@@ -91,7 +91,7 @@ def _add_item(block: Block, written: exp.Expr) -> None:
         found = block.scope.find(expression)
         if found is not None and not found.path and found.leaf is not None:
             nullable = _nullable(block, found.leaf.alias, found.field)
-            entry = replace(found.field, name=name, qualifier=None, nullable=nullable)
+            entry = replace(found.field, name=name, qualifier=None, nullable=nullable, pseudo=False)
         elif found is not None and found.field.window and found.path:
             entry = Field(name, type_of(tree), part=_part(found.path[-1]))
     entry = _window_field(block, expression, entry, tree)

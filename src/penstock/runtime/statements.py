@@ -91,6 +91,7 @@ def _define_relation(statement: s.CreateRelation | s.CreateView, engine: Engine,
 
 
 @_run.register(s.CreateSecret)
+@_run.register(s.CreateConnection)
 def _define(statement: s.Statement, engine: Engine, analysis: Analysis) -> None:
     engine.put_catalog(analysis.session)
 

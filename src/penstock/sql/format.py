@@ -25,6 +25,7 @@ from penstock.sql.statements import (
     Alter,
     Column,
     ControlJob,
+    CreateConnection,
     CreateFunction,
     CreateMaterializedView,
     CreateRelation,
@@ -258,6 +259,11 @@ def _(statement: CreateSecret, hide: Hide) -> str:
     shown = quoted_text(value) if only_references(value) else f"'{MASK}'"
     options = f"\n{_options(statement.options, hide)}\n" if statement.options else " "
     return f"{_create('SECRET', statement)}{options}AS {shown}"
+
+
+@_text.register
+def _(statement: CreateConnection, hide: Hide) -> str:
+    return f"{_create('CONNECTION', statement)}\n{_options(statement.options, hide)}"
 
 
 @_text.register

@@ -77,6 +77,7 @@ class CanonicalGenerator(Generator):
         SystemTime: lambda self, e: self.systemtime_sql(e),
         Within: lambda _, e: (
             f"WITHIN ({e.args['before'] // 1000} MILLISECONDS, {e.args['after'] // 1000} MILLISECONDS)"
+            + (f" GRACE PERIOD {e.args['grace'] // 1000} MILLISECONDS" if e.args.get("grace") is not None else "")
         ),
     }
 

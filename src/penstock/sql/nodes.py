@@ -84,6 +84,6 @@ class SystemTime(exp.Expression):
 
 class Within(exp.Expression):
     """How far the event times of two streams of a join may lie apart, as ksqlDB writes it: so many microseconds
-    `before` that of the stream in front, and `after` it."""
+    `before` that of the stream in front, and `after` it. `grace` is how late rows may be there."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"before": True, "after": True}
+    arg_types: ClassVar[dict[str, bool]] = {"before": True, "after": True, "grace": False}

@@ -334,7 +334,6 @@ class RelationGrammar(ExpressionGrammar):
         node = exp.Join(this=this, method=method, side=side, kind=kind).update_positions(first)
         if ksqldb.check_clause(self):
             node.set("nearest", ksql_windows.parse_within(self))
-            ksqldb.check_clause(self)
         if self._match(T.MATCH_CONDITION):
             node.set("match_condition", self._parse_wrapped(self._parse_disjunction))
         matched = node.args.get("match_condition") is not None

@@ -225,7 +225,20 @@ class CreateSecret(Statement):
     value_span: Span = span_field()
 
 
-ObjectKind = Literal["STREAM", "TABLE", "SOURCE", "SINK", "VIEW", "MATERIALIZED VIEW", "FUNCTION", "SECRET"]
+@frozen(kw_only=True)
+class CreateConnection(Statement):
+    """CREATE CONNECTION name WITH (type = 'kafka', …), or Materialize's TO KAFKA (…): options that relations share."""
+
+    name: Name
+    options: tuple[Option, ...]
+    or_replace: bool = False
+    if_not_exists: bool = False
+    with_span: Span = span_field()
+
+
+ObjectKind = Literal[
+    "STREAM", "TABLE", "SOURCE", "SINK", "VIEW", "MATERIALIZED VIEW", "FUNCTION", "SECRET", "CONNECTION"
+]
 
 
 @frozen(kw_only=True)

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from penstock.plan.script import StatementReport
     from penstock.plan.session import Session
 
-_CREATED = s.CreateRelation | s.CreateSink | s.CreateView | s.CreateMaterializedView | s.CreateFunction | s.CreateSecret
+_CREATED = (
+    s.CreateRelation
+    | s.CreateSink
+    | s.CreateView
+    | s.CreateMaterializedView
+    | s.CreateFunction
+    | s.CreateSecret
+    | s.CreateConnection
+)
 
 _DONE = {"PAUSE": "paused", "RESUME": "resumed", "RESTART": "restarted", "STOP": "stopped", "DROP": "dropped"}
 

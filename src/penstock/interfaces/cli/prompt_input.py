@@ -57,7 +57,19 @@ def words_for(session: Session | None) -> list[str]:
     return list(found)
 
 
-_MORE: Final = ("MATERIALIZED", "VIEW", "STREAM", "SINK", "SOURCE", "SECRET", "WATERMARK", "EMIT", "CHANGES", "FINAL")
+_MORE: Final = (
+    "MATERIALIZED",
+    "VIEW",
+    "STREAM",
+    "SINK",
+    "SOURCE",
+    "SECRET",
+    "CONNECTION",
+    "WATERMARK",
+    "EMIT",
+    "CHANGES",
+    "FINAL",
+)
 
 
 def _names(session: Session) -> Iterator[str]:

@@ -76,6 +76,12 @@ _REGISTRY: Final = (
         ),
     ),
     OptionSpec(
+        "schema_registry.connection",
+        Text(name="connection"),
+        "a connection made by CREATE CONNECTION, whose options are taken where the statement gives none",
+        literal=True,
+    ),
+    OptionSpec(
         "schema_registry.subject",
         Text(),
         "the subject",

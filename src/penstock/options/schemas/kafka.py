@@ -203,6 +203,13 @@ _LOGIN: Final = (
     OptionSpec("auth.password", Text(), "the password", secret=True),
 )
 _REGISTRY: Final = (
+    OptionSpec(
+        "connection",
+        Text(name="connection"),
+        "a connection made by CREATE CONNECTION, whose options are taken where the statement gives none",
+        roles=BOTH,
+        literal=True,
+    ),
     OptionSpec("value.subject", Text(), "the subject of the record value in the schema registry"),
     OptionSpec(
         "commit_offsets", Boolean(), "whether offsets are also committed to the group", default=False, roles=SOURCE

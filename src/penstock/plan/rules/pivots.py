@@ -35,7 +35,8 @@ def with_columns_of_stars(written: exp.Select, scope_of: Callable[[exp.Select], 
             items.append(item)
             continue
         excluded = {name.name.casefold() for name in item.args.get("except_") or []}
-        names = [entry.name for entry in leaf.fields if not entry.hidden and not entry.name.startswith(HIDDEN_PREFIX)]
+        shown = [entry for entry in leaf.fields if not entry.hidden and not entry.pseudo]
+        names = [entry.name for entry in shown if not entry.name.startswith(HIDDEN_PREFIX)]
         items += [exp.column(name, leaf.alias, quoted=True) for name in names if name.casefold() not in excluded]
     made.set("expressions", items)
     return made

@@ -73,9 +73,10 @@ def named_items(inner: exp.Select) -> tuple[list[exp.Expr], list[exp.Expr]]:
         reference = exp.column(name, quoted=True)
         reference.meta.update(item.meta)
         outputs.append(reference)
-    # A star outside is every column of the list already, in its order.
-    if any(isinstance(output, exp.Star) for output in outputs):
-        outputs = [exp.Star()]
+    named = [output.this for output in outputs if isinstance(output, exp.Column)]
+    for star in outputs:
+        if isinstance(star, exp.Star) and named:  # the others have names, and their own places
+            star.set("except_", [name.copy() for name in named])
     return items, outputs
 
 

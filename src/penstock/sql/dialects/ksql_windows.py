@@ -64,17 +64,20 @@ def parse_window(parser: QueryGrammar) -> WindowCall:
 
 
 def parse_within(parser: RelationGrammar) -> Within | None:
-    """WITHIN 1 HOUR, or WITHIN (1 HOUR, 2 HOURS), before the condition of a join."""
+    """WITHIN 1 HOUR, or WITHIN (1 HOUR, 2 HOURS), before the condition of a join; each with GRACE PERIOD or without."""
     if parser.following.token_type not in {T.NUMBER, T.L_PAREN} or not parser.word("WITHIN"):
         return None
-    if not parser.symbol(T.L_PAREN):
-        length = _duration(parser, least=0)
-        return Within(before=length, after=length)
-    before = _duration(parser, least=0)
-    parser.expect_symbol(T.COMMA, ",")
-    after = _duration(parser, least=0)
-    parser.expect_symbol(T.R_PAREN, ")")
-    return Within(before=before, after=after)
+    if parser.symbol(T.L_PAREN):
+        before = _duration(parser, least=0)
+        parser.expect_symbol(T.COMMA, ",")
+        after = _duration(parser, least=0)
+        parser.expect_symbol(T.R_PAREN, ")")
+    else:
+        before = after = _duration(parser, least=0)
+    found = Within(before=before, after=after)
+    if parser.word("GRACE", "PERIOD"):
+        found.set("grace", _duration(parser, least=0))
+    return found
 
 
 def _duration(parser: RelationGrammar, least: int = 1) -> int:

@@ -1,4 +1,4 @@
-"""Materialize: recognised and refused."""
+"""Materialize: what of it is recognised and refused. Its connections, sources and sinks are part of our grammar."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _INCLUDED: Final[dict[str, SqlType]] = {
     "HEADER": BINARY,
 }
 
-_HEADERS: Final = SqlType("ARRAY", elements=(SqlType("STRUCT", fields=(Field("key", STRING), Field("value", BINARY))),))
+HEADERS: Final = SqlType("ARRAY", elements=(SqlType("STRUCT", fields=(Field("key", STRING), Field("value", BINARY))),))
 
 
 def include_columns(p: PenstockParser, first: Token) -> Column:
@@ -55,4 +55,4 @@ def _all_headers(p: PenstockParser, first: Token) -> Column:
     """INCLUDE HEADER [AS c]: all headers of the message, in their order."""
     token = p.taken
     name = p.name("the name of the column") if p.word("AS") else Name("_rw_kafka_header", False, p.since(token))
-    return Column(name, _HEADERS, metadata="headers", virtual=True, span=p.since(first))
+    return Column(name, HEADERS, metadata="headers", virtual=True, span=p.since(first))

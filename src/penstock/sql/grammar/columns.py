@@ -8,7 +8,6 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import CatalogError, ResolutionError, Span
-from penstock.sql.dialects import ksqldb
 from penstock.sql.durations import NotADuration, duration_us
 from penstock.sql.parser import PenstockParser, finish
 from penstock.sql.statements import NOWHERE, Column, Name, Watermark
@@ -24,6 +23,7 @@ class Columns:
     columns: list[Column] = field(default_factory=list)
     watermark: Watermark | None = None
     primary_key: tuple[Name, ...] = ()
+    keys: list[tuple[Name, Token]] = field(default_factory=list)  # ksqlDB's KEY columns, and where the word stands
 
     def set_watermark(self, watermark: Watermark) -> None:
         """The watermark of the relation; there is one."""
@@ -156,6 +156,13 @@ def _constraint(p: PenstockParser, column: _Draft, found: Columns) -> bool:
         p.step(2)
         column.header = p.string("the key of the header")
         p.expect_symbol(T.R_PAREN, ")")
+    elif p.ahead("HEADERS") and first.token_type == T.VAR:
+        _source_of(p, column)
+        p.step()
+        column.metadata, column.virtual = "headers", True
+    elif p.ahead("KEY") and first.token_type == T.VAR:
+        p.step()
+        found.keys.append((column.name, first))
     elif p.word("GENERATED") or p.ahead("AS"):
         _generated(p, column)
     elif p.word("LATENESS"):
@@ -190,8 +197,6 @@ def _refused(p: PenstockParser, first: Token) -> bool:
         p.not_yet("DEFAULT values of columns are not there yet", "use a computed column: c AS COALESCE(d, 0)", first)
     if first.text.upper() in {"UNIQUE", "REFERENCES", "CHECK"} and first.token_type != T.IDENTIFIER:
         p.not_yet(f"{first.text.upper()} constraints are not there yet", "leave the constraint out", first)
-    if first.text.upper() in {"KEY", "HEADERS"} and first.token_type == T.VAR:
-        ksqldb.refuse(f"{first.text.upper()} columns", "use PRIMARY KEY, or HEADER('key')", first)
     return False
 
 

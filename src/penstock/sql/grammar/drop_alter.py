@@ -13,8 +13,8 @@ from penstock.sql.statements import Alter, ControlJob, Drop, ObjectKind, Stateme
 
 T = TokenType
 
-KINDS: Final = ("STREAM", "TABLE", "SOURCE", "SINK", "VIEW", "FUNCTION", "SECRET")
-_LATER: Final = frozenset({"CONNECTION", "INDEX", "DATABASE", "SCHEMA", "CATALOG", "SUBSCRIPTION", "USER", "ROLE"})
+KINDS: Final = ("STREAM", "TABLE", "SOURCE", "SINK", "VIEW", "FUNCTION", "SECRET", "CONNECTION")
+_LATER: Final = frozenset({"INDEX", "DATABASE", "SCHEMA", "CATALOG", "SUBSCRIPTION", "USER", "ROLE"})
 
 
 def object_kind(p: PenstockParser) -> ObjectKind | None:
@@ -48,7 +48,7 @@ def _known_kind(p: PenstockParser, verb: str) -> ObjectKind:
         if word in _LATER:
             p.not_yet(f"{verb} {word} is not there yet", "there is one catalog of streams, views and sinks", first,
                       "STATEMENT_NOT_YET")  # fmt: skip
-        p.fail("STREAM, TABLE, SOURCE, SINK, VIEW, MATERIALIZED VIEW, FUNCTION or SECRET")
+        p.fail("STREAM, TABLE, SOURCE, SINK, VIEW, MATERIALIZED VIEW, FUNCTION, SECRET or CONNECTION")
     return kind
 
 
@@ -60,6 +60,8 @@ def alter(p: PenstockParser) -> Statement:
         p.not_yet(f"ALTER {first.text.upper()} is not there yet", "stop the job and create it again", first,
                   "STATEMENT_NOT_YET")  # fmt: skip
     kind = _known_kind(p, "ALTER")
+    if kind == "CONNECTION":
+        p.not_yet("ALTER CONNECTION is not there yet", "drop it and create it again", first, "STATEMENT_NOT_YET")
     exists = p.word("IF", "EXISTS")
     name = p.name(f"the name of a {kind.lower()}")
     action = p.current

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
-from penstock.errors import OptionError
+from penstock.errors import OptionError, Span
 from penstock.secrets import Secret
 from penstock.sql.dialects import feldera, ksqldb
 from penstock.sql.durations import NotADuration, duration_us
@@ -15,22 +15,28 @@ from penstock.sql.statements import Format, Option, OptionValue
 T = TokenType
 
 
-def options(p: PenstockParser) -> tuple[Option, ...]:
-    """( key = value, … )"""
-    return p.bracketed(lambda: option(p))
+def options(p: PenstockParser, *, foreign: bool = False) -> tuple[Option, ...]:
+    """( key = value, … ); `foreign` where the caller reads the keys of ksqlDB and Feldera."""
+    return p.bracketed(lambda: option(p, foreign=foreign))
 
 
-def option(p: PenstockParser) -> Option:
+def option(p: PenstockParser, *, foreign: bool = False) -> Option:
     """Key = value; the key a string or a dotted word."""
     first = p.current
     text = key(p)
     key_span = p.since(first)
-    ksqldb.check_option(text, first)
-    feldera.check_option(text, first)
+    if not foreign:
+        check_foreign(text, key_span)
     p.expect_symbol(T.EQ, "=")
     at = p.current
-    found = value(p)
+    found = value(p, bare=text.lower() == "connection")  # RisingWave writes the name of a connection as one
     return Option(text, found, key_span, p.since(at))
+
+
+def check_foreign(key: str, span: Span) -> None:
+    """Refuses the keys of ksqlDB and Feldera."""
+    ksqldb.check_option(key, span)
+    feldera.check_option(key, span)
 
 
 def key(p: PenstockParser) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NoReturn
 
 from penstock.errors import NotYetError, UnsupportedError
-from penstock.sql.dialects import ksqldb, materialize
+from penstock.sql.dialects import ksqldb
 from penstock.sql.parser import PenstockParser
 from penstock.sql.reading import SYSTEM_SCHEMA
 from penstock.sql.spans import token_span
@@ -91,25 +91,12 @@ def _of_the_system(p: PenstockParser) -> bool:
     return any(p.peek_text(place, SYSTEM_SCHEMA.upper()) and p.peek_text(place + 1, ".") for place in (1, 2))
 
 
-def _refuse_connection(p: PenstockParser) -> NoReturn:
-    """CREATE CONNECTION c TO KAFKA (…) of Materialize, CREATE CONNECTION c WITH (type = 'kafka') of RisingWave."""
-    token = p.current
-    hint = "give the options in the WITH clause of the table"
-    p.step()
-    p.word("IF", "NOT", "EXISTS")
-    if p.peek_text(1, "TO"):
-        materialize.refuse("CREATE CONNECTION", hint, token)
-    p.not_yet("CREATE CONNECTION of RisingWave is not there yet", hint, token, "STATEMENT_NOT_YET")
-
-
 def refuse_create(p: PenstockParser) -> NoReturn:
     """Refuses the rest of a CREATE whose kind is none of ours."""
     token = p.current
     word = token.text.upper() if token else ""
-    if word == "CONNECTION":
-        _refuse_connection(p)
     if word in _CREATE_LATER:
         raise NotYetError(
             "STATEMENT_NOT_YET", f"CREATE {word} is not there yet", hint=_CREATE_LATER[word], span=token_span(token)
         )
-    p.fail("STREAM, TABLE, SOURCE, SINK, VIEW, MATERIALIZED VIEW, FUNCTION or SECRET")
+    p.fail("STREAM, TABLE, SOURCE, SINK, VIEW, MATERIALIZED VIEW, FUNCTION, SECRET or CONNECTION")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from penstock.errors import CatalogError
+from penstock.errors import CatalogError, Span
 from penstock.secrets import Secret
 from penstock.sql.dialects import materialize
 from penstock.sql.grammar.columns import Columns, column_list
 from penstock.sql.grammar.create import Head, if_not_exists
+from penstock.sql.grammar.materialize_sink import SinkHead, sink_over_connection
 from penstock.sql.grammar.options import format_clause, options
 from penstock.sql.parser import PenstockParser
 from penstock.sql.reading import WORD_TOKENS
@@ -44,8 +45,10 @@ def create_sink(p: PenstockParser, head: Head) -> CreateSink:
     with_span = NOWHERE
     while p.current:
         first = p.current
+        if _over_connection(p, query, columns, with_span):
+            assert query is not None
+            return sink_over_connection(p, SinkHead(name, query, head.or_replace, exists))
         if into is None and query is None and p.word("INTO"):
-            _refuse_connection(p)
             into = p.name("the name of a table")
         elif query is None and p.word("FROM"):
             query = _whole(p)
@@ -57,7 +60,9 @@ def create_sink(p: PenstockParser, head: Head) -> CreateSink:
         elif form is None and p.ahead("FORMAT"):
             form = format_clause(p)
         else:
-            _refuse_connection(p)
+            if p.ahead("ENVELOPE") or p.ahead("KEY", "(") or p.ahead("IN", "CLUSTER"):
+                hint = "CREATE SINK s FROM v INTO KAFKA CONNECTION k (…) KEY (…) FORMAT … ENVELOPE … is read"
+                materialize.refuse(f"{first.text.upper()} here", hint, first)
             p.end()
     return CreateSink(
         name=name,
@@ -81,9 +86,9 @@ def _whole(p: PenstockParser) -> Query:
     return Query(exp.Select(expressions=[star], from_=exp.From(this=table)), span=p.since(first))
 
 
-def _refuse_connection(p: PenstockParser) -> None:
-    if p.ahead("INTO", "KAFKA") or p.ahead("KAFKA", "CONNECTION") or p.ahead("ENVELOPE") or p.ahead("KEY", "("):
-        materialize.refuse("CREATE SINK over a connection", "use WITH (connector = 'kafka', …)", p.current)
+def _over_connection(p: PenstockParser, query: Query | None, columns: Columns, with_span: Span) -> bool:
+    """Whether Materialize's INTO KAFKA CONNECTION stands behind FROM v."""
+    return p.ahead("INTO", "KAFKA", "CONNECTION") and query is not None and not columns.columns and with_span is NOWHERE
 
 
 def create_function(p: PenstockParser, head: Head, *, aggregate: bool = False) -> CreateFunction:

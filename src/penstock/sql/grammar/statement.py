@@ -9,7 +9,7 @@ from typing import Final
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.dialects import feldera, spark_pipelines
-from penstock.sql.grammar import create, drop_alter, insert, jobs, settings, show, sink
+from penstock.sql.grammar import connection, create, drop_alter, insert, jobs, settings, show, sink
 from penstock.sql.grammar.refused import refuse_create, refused
 from penstock.sql.parser import PenstockParser
 from penstock.sql.redact import nearest_statement
@@ -81,6 +81,8 @@ def _create(p: PenstockParser) -> Statement:
         return sink.create_function(p, head, aggregate=True)
     if p.word("SECRET"):
         return sink.create_secret(p, head)
+    if p.word("CONNECTION"):
+        return connection.create_connection(p, head)
     return refuse_create(p)
 
 
