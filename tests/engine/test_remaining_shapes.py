@@ -164,6 +164,16 @@ CHANGING: Final[dict[str, str | tuple[str, str]]] = {
         "SELECT cat, CAST(EXTRACT(EPOCH FROM MAX(ts) - MIN(ts)) AS DOUBLE) AS s FROM c GROUP BY cat",
         "SELECT cat, epoch(max(ts) - min(ts))::DOUBLE FROM c GROUP BY cat",
     ),
+    "gaps": (
+        (
+            "SELECT id, ts - LAG(ts) OVER (PARTITION BY cat ORDER BY ts, id) AS gap FROM c "
+            "QUALIFY gap IS NULL OR gap > INTERVAL '2' SECOND"
+        ),
+        (
+            "SELECT id, ts - lag(ts) OVER (PARTITION BY cat ORDER BY ts, id) AS gap FROM c "
+            "QUALIFY gap IS NULL OR gap > INTERVAL 2 SECOND"
+        ),
+    ),
     "days": (
         (
             "SELECT id, COUNT(*) OVER (PARTITION BY cat ORDER BY CAST(ts AS DATE) RANGE BETWEEN INTERVAL '30' DAY PRECEDING "

@@ -15,16 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from http.client import HTTPConnection, HTTPException
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from penstock.connectors.http_client import ForbiddenAddress, open_socket
 from penstock.errors import NotYetError, OptionError, RuntimeFailure
 from penstock.frozen import frozen
 
-if TYPE_CHECKING:
-    from penstock.formats.registry import Reference
-
+Reference = tuple[str, str, int]  # by which name a schema asks for another one, its subject and version
 _TIMEOUT_S: Final = 10.0
 _TRIES: Final = 3
 _WAIT_S: Final = 0.3
@@ -276,7 +274,7 @@ def registry_access(options: Mapping[str, object], reveal: Callable[[object], ob
 def _body(text: str, kind: str, references: Sequence[Reference]) -> dict[str, object]:
     body: dict[str, object] = {"schema": text, "schemaType": kind}
     if references:
-        body["references"] = [{"name": one.name, "subject": one.subject, "version": one.version} for one in references]
+        body["references"] = [{"name": name, "subject": at, "version": version} for name, at, version in references]
     return body
 
 

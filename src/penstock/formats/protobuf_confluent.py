@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.formats.avro_confluent import registry_for
 from penstock.formats.protobuf_messages import message_type
-from penstock.formats.registry import HEAD, MAGIC, Reference, head, subject_to_write
+from penstock.formats.registry import HEAD, MAGIC, head, subject_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.formats.outside import Outside
-    from penstock.formats.registry import Registry
+    from penstock.formats.registry import Reference, Registry
 
 _WELL_KNOWN: Final = "google/protobuf/"
 _DEEPEST: Final = 32
@@ -105,7 +105,7 @@ def _registered(file: Any, registry: Registry) -> list[Reference]:
         own = _registered(needed, registry)
         registry.register(needed.name, _text(needed), _KIND, own)
         version = registry.version_of(needed.name, _text(needed), _KIND, own)
-        found.append(Reference(needed.name, needed.name, version))
+        found.append((needed.name, needed.name, version))
     return found
 
 

@@ -6,20 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from penstock.errors import OptionError
-from penstock.frozen import frozen
 
 MAGIC: Final = b"\x00"
 SIDE: Final = "record_side"  # where options say whether they are those of keys
 HEAD: Final = 5  # the magic byte and the number of the schema
 
 
-@frozen
-class Reference:
-    """Another schema that a schema needs: the name by which it asks for it, and where that is in the registry."""
-
-    name: str
-    subject: str
-    version: int
+# Another schema that a schema needs: the name by which it asks for it, and its subject and version in the registry.
+Reference = tuple[str, str, int]
 
 
 class Registry(Protocol):

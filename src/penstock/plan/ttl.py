@@ -44,7 +44,9 @@ def with_ttl(
     try:
         job = plan_job(plan)
     except NotYetError:
-        other = kept() if asked and plan.state != "spark" else None
+        if plan.state == "spark":
+            return plan  # told when the job is to run
+        other = kept() if asked else None
         if other is None:
             raise
         plan = replace(other, ttl=ttl, state=plan.state)

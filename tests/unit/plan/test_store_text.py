@@ -104,7 +104,7 @@ def test_what_spark_refuses_fails(expression: str, values: dict[str, Any]) -> No
         "s LIKE 'a\\\\%'", "s LIKE s", "s ILIKE 'a'", "s RLIKE 'a+'",
         "substring(s, 0, 2)", "substring(s, -2)", "substring(s, i)", "replace(s, '', 'x')",
         "i % i", "i DIV 2", "f + i", "sqrt(d)", "ln(d)", "floor(m)", "date_format(ts, 'yyyy')",
-        "ts - ts", "ts + INTERVAL '1' MONTH", "ts > '2024-1-1'", "ts > 'now'", "ts > '2024-02-30'",
+        "ts + INTERVAL '1' MONTH", "ts > '2024-1-1'", "ts > 'now'", "ts > '2024-02-30'",
         "kv['a']", "a[i]", "a > a", "uuid()", "rand()",
         "PERCENTILE(d, 0.5) OVER ()", "SUM(i) OVER (ORDER BY f RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)",
         "SUM(i) OVER (ORDER BY day RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW)",

@@ -389,7 +389,7 @@ SHAPES: dict[str, tuple[str, bool]] = {
 
 # Those that are answered in more than one stage.
 STAGES = {
-    "rankings of rankings": 2,
+    "rankings of rankings": 2, "groups beside one row": 2,
     "join in brackets": 2, "median of counts": 2, "as many as any": 2,
     "aggregate of an aggregate": 2, "mean of maxima": 2, "aggregate of an aggregate by its key": 2, "mean by category": 2,
     "mean over the last two winners": 2, "count of counts of counts": 3, "total of an aggregate by a finer key": 2,

@@ -142,12 +142,13 @@ def test_the_plan_tells_what_bounds_the_state() -> None:
     assert "grows for ever" not in text
     kept = planned(f"{STREAMS} CREATE MATERIALIZED VIEW v WITH (state_ttl = '1 hour') AS {BEST};")
     assert "a row is forgotten 1 hour after its batch (state_ttl)" in plan_text(kept)
-    for way, query in (
-        ("state = 'spark'", SUMS),
-        ("late = 'keep'", "SELECT DISTINCT ON (k) k, v FROM l"),
-        ("late = 'keep'", "SELECT v, COUNT(*) AS n FROM (SELECT DISTINCT ON (k) k, v FROM l) GROUP BY v"),
+    of_spark = planned(f"{STREAMS} CREATE MATERIALIZED VIEW v WITH (state_ttl = '1 hour', state = 'spark') AS {SUMS};")
+    assert "not run yet: option state_ttl over state that Spark keeps is not there yet" in plan_text(of_spark)
+    for query in (
+        "SELECT DISTINCT ON (k) k, v FROM l",
+        "SELECT v, COUNT(*) AS n FROM (SELECT DISTINCT ON (k) k, v FROM l) GROUP BY v",
     ):
-        error = last(f"{STREAMS} CREATE MATERIALIZED VIEW v WITH (state_ttl = '1 hour', {way}) AS {query};").error
+        error = last(f"{STREAMS} CREATE MATERIALIZED VIEW v WITH (state_ttl = '1 hour') AS {query};").error
         assert error is not None
         assert "option state_ttl over state that Spark keeps is not there yet" in error.message
     # A join without a bound, and groups over it, which Spark keeps for ever: so the store keeps them.
