@@ -50,6 +50,21 @@ ROWS: Final[Queries] = {
         "SELECT t.tag, COUNT(DISTINCT a.cat) AS n FROM a LATERAL VIEW posexplode(a.tags) t AS p, tag GROUP BY t.tag",
         "SELECT tag, count(DISTINCT cat) FROM (SELECT cat, unnest(tags) AS tag FROM a) GROUP BY tag",
     ),
+    "of_groups": (
+        "SELECT cat, EXPLODE(ARRAY_AGG(id)) AS x FROM c GROUP BY cat",
+        "SELECT cat, id FROM c",
+    ),
+    "of_numbers": (
+        "SELECT g.n, COUNT(c.id) AS m FROM (SELECT EXPLODE(SEQUENCE(0, 3)) AS n) AS g LEFT JOIN c ON c.cat = g.n GROUP BY g.n",
+        "SELECT g.n, count(c.id) FROM (SELECT unnest([0, 1, 2, 3]) AS n) AS g LEFT JOIN c ON c.cat = g.n GROUP BY g.n",
+    ),
+    "of_the_next": (
+        "SELECT id, EXPLODE(SEQUENCE(id, LEAD(id) OVER (ORDER BY id))) AS m FROM c",
+        (
+            "SELECT id, unnest(generate_series(id, l)) FROM (SELECT id, lead(id) OVER (ORDER BY id) AS l FROM c) "
+            "WHERE l IS NOT NULL"
+        ),
+    ),
     "stacked": (
         "SELECT c.id, t.k, t.v FROM c LATERAL VIEW stack(2, 'id', c.id, 'cat', c.cat) t AS k, v",
         "SELECT id, 'id', id FROM c UNION ALL SELECT id, 'cat', cat FROM c",

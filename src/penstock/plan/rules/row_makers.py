@@ -3,8 +3,12 @@
     SELECT id, EXPLODE(tags) AS tag FROM t
     -> SELECT id, __rows.__made_1 AS tag FROM t LATERAL VIEW EXPLODE(tags) __rows AS __made_1
 
-So there is one way in which rows are made, for Spark as for the view store. A key of GROUP BY may be one, too; over
-groups such a function is left as it is.
+So there is one way in which rows are made, for Spark as for the view store. A key of GROUP BY may be one, too. What is
+made of groups, of functions with OVER or of nothing is made of the rows of a subquery:
+
+    SELECT k, EXPLODE(ARRAY_AGG(v)) AS v FROM t GROUP BY k
+    -> SELECT k, __rows.__made_1 AS v FROM (SELECT k, ARRAY_AGG(v) AS __qualified_made_1 FROM t GROUP BY k) AS __given
+       LATERAL VIEW EXPLODE(__qualified_made_1) __rows AS __made_1
 """
 
 from __future__ import annotations
@@ -15,10 +19,12 @@ from sqlglot import exp
 
 from penstock.catalog.functions import find_function
 from penstock.plan.rules.group_by_references import alias_of
+from penstock.plan.rules.qualify import OUTSIDE, QUALIFIED, named_items
 from penstock.plan.table_functions import is_table_function
-from penstock.plan.trees import own_nodes
+from penstock.plan.trees import inside_out, own_nodes
 
 _ROWS: Final = "__rows"
+_GIVEN: Final = "__given"
 _MADE: Final = "__made"
 # Without a name of its own the column is called like the function, as in PostgreSQL; Spark has names for the others.
 _NAMED: Final = frozenset({"unnest", "generate_series", "jsonb_array_elements", "jsonb_object_keys"})
@@ -26,11 +32,41 @@ _NAMED: Final = frozenset({"unnest", "generate_series", "jsonb_array_elements", 
 
 def row_makers(tree: exp.Expr) -> exp.Expr:
     """The query without such functions in its SELECT lists, where one alone stands in a list over rows."""
-    for select in list(tree.find_all(exp.Select)):
+    for select in inside_out(tree, exp.Select):
         found = [item for item in select.expressions if is_table_function(_call(item))]
-        if len(found) == 1 and select.args.get("from_") is not None and not _over(select):
-            _rewrite(select, found[0])
+        if len(found) != 1:
+            continue
+        if select.args.get("from_") is not None and not _over(select) and _rewrite(select, found[0]):
+            continue
+        made = _of_subquery(select, found[0])
+        if select is tree:
+            tree = made
+        else:
+            select.replace(made)
     return tree
+
+
+def _of_subquery(select: exp.Select, item: exp.Expr) -> exp.Select:
+    """The query over a subquery, which gives what the function takes beside the other columns."""
+    inner = select.copy()
+    for clause in OUTSIDE:
+        inner.set(clause, None)
+    place = next(place for place, each in enumerate(select.expressions) if each is item)
+    given = list(_call(item).expressions)
+    names = [f"{QUALIFIED}_made_{number}" for number in range(1, len(given) + 1)]
+    inner.set("expressions", [each for at, each in enumerate(inner.expressions) if at != place])
+    items, outputs = named_items(inner)
+    arguments = [exp.alias_(each.copy(), name, quoted=True) for each, name in zip(given, names, strict=True)]
+    inner.set("expressions", [*items, *arguments])
+    maker = item.copy()
+    _call(maker).set("expressions", [exp.column(name, quoted=True) for name in names])
+    if len(outputs) < len(items):  # several stars are one outside, which stands in front
+        place = len(outputs)
+    source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(_GIVEN, quoted=True)))
+    outside = {clause: select.args.get(clause) for clause in OUTSIDE}
+    made = exp.Select(expressions=[*outputs[:place], maker, *outputs[place:]], from_=exp.From(this=source), **outside)
+    _rewrite(made, maker)
+    return made
 
 
 def _call(item: exp.Expr) -> exp.Expr:
@@ -44,12 +80,13 @@ def _over(select: exp.Select) -> bool:
     return any(isinstance(node, exp.Window) for part in parts for node in own_nodes(part))
 
 
-def _rewrite(select: exp.Select, item: exp.Expr) -> None:
+def _rewrite(select: exp.Select, item: exp.Expr) -> bool:
+    """Changes a query whose function takes its rows; whether it does."""
     call = _call(item)
     names = _names(item)
     made = [f"{_MADE}_{place}" for place in range(1, len(names) + 1)]
     if not _by_rows(select, call, made):
-        return
+        return False
     alias = exp.TableAlias(this=exp.to_identifier(_ROWS), columns=[exp.to_identifier(name) for name in made])
     select.append("laterals", exp.Lateral(this=call.copy(), view=True, alias=alias))
     outputs: list[exp.Expr] = [
@@ -59,6 +96,7 @@ def _rewrite(select: exp.Select, item: exp.Expr) -> None:
         output.meta.update(item.meta)
     place = next(place for place, each in enumerate(select.expressions) if each is item)
     select.set("expressions", [*select.expressions[:place], *outputs, *select.expressions[place + 1 :]])
+    return True
 
 
 def _by_rows(select: exp.Select, call: exp.Expr, made: list[str]) -> bool:
