@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 from penstock.catalog.model import Definition, MaterializedViewDefinition, SinkDefinition, SourceDefinition
 
@@ -21,5 +22,9 @@ def _plain(definition: Definition) -> Definition:
         word = "table" if definition.created_as == "stream" else definition.created_as
         return replace(definition, created_as=word, options=replace(definition.options, canonical=(), notices=()))
     if isinstance(definition, MaterializedViewDefinition):
-        return replace(definition, options=replace(definition.options, canonical=(), notices=()))
+        # What the statement left to settings is as it was when the view was created, whatever they are now.
+        options = definition.options
+        own = {key: value for key, value in options.values.items() if key in options.given}
+        made = replace(options, values=MappingProxyType(own), from_settings=frozenset(), canonical=(), notices=())
+        return replace(definition, options=made)
     return definition

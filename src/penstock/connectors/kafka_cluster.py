@@ -202,7 +202,8 @@ class KafkaCluster:
         return RuntimeFailure(
             self._condition,
             f"no broker of Kafka answers at {self.servers}: {reason}",
-            hint="look at bootstrap_servers and whether the broker runs; `penstock kafka up` starts one here",
+            hint="look at bootstrap_servers, kafka.security.protocol and whether the broker runs; "
+            "`penstock kafka up` starts one here",
         )
 
 

@@ -36,7 +36,7 @@ from penstock.runtime.queries import refuse_unbounded
 from penstock.runtime.realtime import explain_realtime
 from penstock.runtime.registering import register_function
 from penstock.runtime.statements import run_statement
-from penstock.runtime.system_rows import job_row
+from penstock.runtime.system_rows import job_rows
 from penstock.secrets import Secret
 from penstock.sql import statements as s
 from penstock.stores.views import Answer
@@ -149,7 +149,7 @@ class Database:
     def _look(self, report: StatementReport) -> pa.Table | None:
         statement = report.statement
         if isinstance(statement, s.Show) and statement.kind == "JOBS":
-            return jobs_table(self._job_rows())
+            return jobs_table(job_rows(self._engine))
         if isinstance(statement, s.ExplainWatermark):
             return watermark_table(self._engine, statement.name.text)
         if isinstance(statement, s.Explain) and statement.physical:
@@ -300,10 +300,7 @@ class Database:
     def jobs(self) -> list[Job]:
         """All jobs, as SHOW JOBS tells of them."""
         self._engine.check_open()
-        return [_job(row, self._engine) for row in self._job_rows()]
-
-    def _job_rows(self) -> list[dict[str, Any]]:
-        return [job_row(self._engine, job) for job in tuple(self._engine.jobs.values())]
+        return [_job(row, self._engine) for row in job_rows(self._engine)]
 
     def metrics(self) -> dict[str, dict[str, float]]:
         """By job, its counters and gauges."""

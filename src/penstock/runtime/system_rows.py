@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.catalog.system import find_system
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
     from penstock.runtime.engine import Engine
     from penstock.runtime.job import Job
+
+_Positions = Mapping[str, Mapping[int, int]]  # by scan, where its partitions end
+_ASKED_AT_ONCE: Final = 32
 
 
 def system_table(engine: Engine, name: str, columns: Collection[str] | None = None) -> pa.Table:
@@ -67,9 +71,15 @@ def rows_to_table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     return pa.table(columns)
 
 
-def job_row(engine: Engine, job: Job, *, with_lag: bool = True) -> dict[str, Any]:
-    """What SHOW JOBS and penstock.jobs tell of a job; its lag has to be asked for, and may take as long as a broker
-    that does not answer."""
+def job_rows(engine: Engine) -> list[dict[str, Any]]:
+    """What SHOW JOBS tells of each job. The lag has to be asked for, which takes as long as a broker that does not
+    answer, however many jobs read from it."""
+    jobs = tuple(engine.jobs.values())
+    ends = _ends([job for job in jobs if _has_lag(job)])
+    return [_job_row(engine, job, _lag(job, ends[job.name]) if job.name in ends else None) for job in jobs]
+
+
+def _job_row(engine: Engine, job: Job, lag: int | None) -> dict[str, Any]:
     entry = engine.home.views.ledger(job.name)
     return {
         "name": job.name,
@@ -79,19 +89,20 @@ def job_row(engine: Engine, job: Job, *, with_lag: bool = True) -> dict[str, Any
         # That of the ledger: what a batch under way has found is only known when it is committed.
         "watermark": entry.watermark_us if entry is not None else None,
         "input_rows": int(entry.counters.get("input_rows", 0)) if entry is not None else 0,
-        "lag": _lag(job) if with_lag else None,
+        "lag": lag,
         "restarts": job.restarts,
         "error": f"[{job.error.condition}] {job.error.message}" if job.error is not None else None,
         "started_at": job.started_at_us,
     }
 
 
-def _lag(job: Job) -> int | None:
+def _has_lag(job: Job) -> bool:
+    return job.last is not None and job.state not in (JobState.FAILED, JobState.RESTARTING)
+
+
+def _lag(job: Job, latest: _Positions) -> int | None:
     """How many rows are there that the job has not committed."""
-    if job.last is None or job.state in (JobState.FAILED, JobState.RESTARTING):
-        return None
-    latest = _ends(job)
-    if latest is None:
+    if job.last is None:
         return None
     return sum(
         max(0, end - job.last.positions.get(scan, {}).get(partition, 0))
@@ -100,16 +111,25 @@ def _lag(job: Job) -> int | None:
     )
 
 
-def _ends(job: Job) -> Mapping[str, Mapping[int, int]] | None:
-    """Where the input of a job ends now; None where what it reads from does not answer."""
-    try:
-        return job.current_positions()
-    except PenstockError:
-        return None
+def _ends(jobs: Sequence[Job]) -> dict[str, _Positions]:
+    """Where the input of each job ends now; without those that read from what does not answer. All are asked at once:
+    who waits for one broker waits for all."""
+
+    def ask(job: Job) -> _Positions | None:
+        try:
+            return job.current_positions()
+        except PenstockError:
+            return None
+
+    if not jobs:
+        return {}
+    with ThreadPoolExecutor(min(len(jobs), _ASKED_AT_ONCE), thread_name_prefix="penstock-lag") as pool:
+        found = zip(jobs, pool.map(ask, jobs), strict=True)
+        return {job.name: ends for job, ends in found if ends is not None}
 
 
 def _jobs(engine: Engine) -> list[dict[str, Any]]:
-    return [job_row(engine, job, with_lag=False) for job in tuple(engine.jobs.values())]
+    return [_job_row(engine, job, None) for job in tuple(engine.jobs.values())]
 
 
 def _watermarks(engine: Engine, *, with_windows: bool) -> list[dict[str, Any]]:
@@ -138,9 +158,11 @@ def _watermarks(engine: Engine, *, with_windows: bool) -> list[dict[str, Any]]:
 def _connector_offsets(engine: Engine) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     place_of = record_places(engine)
-    for job in engine.jobs.values():
+    jobs = tuple(engine.jobs.values())
+    asked = _ends(jobs)
+    for job in jobs:
         entry = engine.home.views.ledger(job.name)
-        ends = _ends(job) or {}
+        ends = asked.get(job.name, {})
         for kept in entry.offsets if entry is not None else ():
             end = ends.get(kept.connector_id, {}).get(kept.partition)
             topic, own = place_of(job.name, kept.connector_id, kept.partition)

@@ -9,6 +9,7 @@ import pytest
 from penstock.catalog.model import Definition, EventTime
 from penstock.catalog.snapshot import Catalog
 from penstock.errors import PenstockError, Span
+from penstock.plan.script import analyze_script
 from penstock.sql.statements import Name
 from penstock.types import BIGINT, STRING, TIMESTAMP
 from tests.unit.catalog.samples import function, relation_key, secret, sink, source, view
@@ -278,3 +279,16 @@ def test_system_tables_have_the_published_columns(table: str, columns: str) -> N
     assert found is not None
     assert " ".join(column.name for column in found.columns) == columns
     assert Catalog().find_system(table) is None
+
+
+@pytest.mark.parametrize(("again", "same"), [("", True), ("WITH (late = 'drop')", False)])
+def test_what_a_view_leaves_to_settings_makes_no_other_view(again: str, same: bool) -> None:
+    """A10: a script runs again under other settings; the view goes on as it was created."""
+    query = "AS SELECT k, COUNT(*) AS n FROM s GROUP BY k"
+    reports = analyze_script(
+        f"CREATE STREAM s (k INT); SET state_ttl = '1 day'; CREATE MATERIALIZED VIEW v {query}; "
+        f"SET state_ttl = '2 days'; CREATE MATERIALIZED VIEW v {again} {query};"
+    )
+    error = reports[-1].error
+    assert (error is None) == same
+    assert error is None or error.condition == "OBJECT_EXISTS"
