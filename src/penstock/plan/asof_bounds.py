@@ -28,7 +28,7 @@ def as_lateral(join: exp.Join) -> exp.Join | None:
     on, match = join.args.get("on"), join.args.get("match_condition")
     parts = [each for part in conjuncts_of(on) for each in comparisons(part) or [part]] if on is not None else []
     told = conjuncts_of(match) if match is not None else []
-    others = [part for part in parts if not _of_keys(part)]
+    others = [part for part in parts if not is_key_equality(part)]
     alias = join.this.alias_or_name
     compared = [order for order in (_order(part, alias) for part in (told or others)) if order is not None]
     if len(told) > 1 or len(others) + len(told) < 2 or len(compared) != 1:
@@ -45,7 +45,7 @@ def as_lateral(join: exp.Join) -> exp.Join | None:
     return exp.Join(this=item, side=join.side or None, on=exp.true() if join.side else None)
 
 
-def _of_keys(part: exp.Expr) -> bool:
+def is_key_equality(part: exp.Expr) -> bool:
     """Whether a condition is an equality of something with something, and not of one thing with a constant."""
     return isinstance(part, exp.EQ) and all(side.find(exp.Column) for side in (part.this, part.expression))
 

@@ -22,6 +22,7 @@ from penstock.plan.join_versions import (
     meets_current,
     refuse_method,
     version_condition,
+    version_keys,
     with_versions,
 )
 from penstock.plan.join_within import has_grace, with_time_bound
@@ -276,13 +277,13 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
     if version is not None:
         relation = with_versions(relation)
     _enter(bound, scope, leaf, relation, item)
-    if has_grace(join):
-        context.warn(
-            "GRACE PERIOD of WITHIN changes nothing here: the WATERMARK of each stream says how late rows may be"
-        )
+    _note_grace(context, join)
     join = with_time_bound(join, left_leaves, leaf)
     kind = _kind(join)
     condition, merged = _condition(join, left_leaves, leaf, binder)
+    if version is not None:
+        condition, more = version_keys(join, kind, condition)
+        bound.conditions += more
     if version is None and join.args.get("match_condition") is not None:
         version = binder.bind(join.args["match_condition"])
     if version is not None:
@@ -296,6 +297,13 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
     asof = version is not None or is_asof(join)
     bound.pending.append(PendingJoin(relation, leaf, tree, kind, condition, join, asof=asof, once=once))
     scope.merged.update(merged)
+
+
+def _note_grace(context: PlanContext, join: exp.Join) -> None:
+    if has_grace(join):
+        context.warn(
+            "GRACE PERIOD of WITHIN changes nothing here: the WATERMARK of each stream says how late rows may be"
+        )
 
 
 def _lateral(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, binder: ExpressionBinder) -> None:

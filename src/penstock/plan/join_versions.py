@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
-from penstock.plan.joins import conjuncts_of
+from penstock.plan.asof_bounds import is_key_equality
+from penstock.plan.joins import all_of, conjuncts_of
 from penstock.plan.nodes import Scan, all_nodes
 from penstock.plan.relation import Mode
 from penstock.plan.scope import same_name
@@ -119,6 +120,22 @@ def _meets_once(join: exp.Join) -> bool:
 def _has_current(scan: Scan) -> bool:
     """Whether the rows of a relation are those of now: changes replace them, or take them away."""
     return scan.kind == "materialized view" or scan.changes is not Mode.APPEND
+
+
+def version_keys(join: exp.Join, kind: str, condition: exp.Expr | None) -> tuple[exp.Expr | None, list[exp.Expr]]:
+    """Of the condition of a join with versions, by which a version is found, and what is asked of the version then."""
+    parts = conjuncts_of(condition) if condition is not None else []
+    keys = [part for part in parts if is_key_equality(part)]
+    more = [part for part in parts if not is_key_equality(part)]
+    if more and kind != "inner":
+        raise NotYetError(
+            "VERSIONED_JOIN",
+            "a LEFT JOIN as of an event time goes by equalities, and here is another condition",
+            hint="write it as CASE in the SELECT list, or in the WHERE of a query around the join",
+            span=span_of(join.args["on"]) if join.args.get("on") is not None else span_of(join.this),
+            mode="retract",
+        )
+    return all_of(keys), more
 
 
 def _timeless(join: exp.Join, relation: Relation, leaf: Leaf) -> ResolutionError:

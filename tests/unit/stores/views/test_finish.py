@@ -502,6 +502,22 @@ def test_a_version_of_a_stream_as_of_an_event_time() -> None:
     assert job.finish.keys
 
 
+def test_a_version_is_found_by_its_key_and_then_asked() -> None:
+    """Further conditions of an inner join do not put an earlier version in the place of one that they refuse."""
+    streams = """
+        CREATE STREAM o (id BIGINT, cur BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND);
+        CREATE STREAM rates (cur BIGINT, rate BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND);
+    """
+    texts: list[str] = []
+    for condition in ("o.cur = x.cur AND x.rate > 1", "o.cur = x.cur WHERE x.rate > 1"):
+        query = f"SELECT o.id, x.rate FROM o JOIN rates FOR SYSTEM_TIME AS OF o.ts AS x ON {condition}"
+        job = plan_job(planned(f"{streams} CREATE MATERIALIZED VIEW v AS {query};"))
+        assert job.finish is not None
+        texts.append(job.finish.view.text)
+    assert texts[0] == texts[1]
+    assert "ASOF JOIN" in texts[0]
+
+
 def test_limit_without_an_order_always_takes_the_same_rows() -> None:
     """G16: any rows are an answer; these are the first by all columns, whichever batch brought them."""
     found = Finished("SELECT k, v, id FROM l WHERE v > 0 LIMIT 4", None)
