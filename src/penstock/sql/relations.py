@@ -34,7 +34,7 @@ _CLAUSES: Final = {
     "START": frozenset({"WITH"}),
     "CONNECT": frozenset({"BY"}),
     "FORMAT": frozenset({"PLAIN", "UPSERT", "DEBEZIUM", "NATIVE"}),
-    "MINUS": frozenset({"SELECT"}),
+    "MINUS": frozenset({"SELECT", "ALL", "DISTINCT"}),
 }
 
 
@@ -222,9 +222,8 @@ class RelationGrammar(ExpressionGrammar):
             self.refuse(
                 UnsupportedError, "UNSUPPORTED_CLAUSE", "a stream cannot be sampled", "filter by a hash of a key", token
             )
-        if upper in {"SORT", "CLUSTER", "DISTRIBUTE", "START", "CONNECT", "MINUS"}:
-            hint = "use EXCEPT" if upper == "MINUS" else "write the query without it"
-            self.not_yet(f"{upper} is not there yet", hint, token)
+        if upper in {"SORT", "CLUSTER", "DISTRIBUTE", "START", "CONNECT"}:
+            self.not_yet(f"{upper} is not there yet", "write the query without it", token)
         return True
 
     def _can_parse_limit_or_offset(self) -> bool:
