@@ -137,7 +137,7 @@ class QueryGrammar(RelationGrammar):
     def parse_set_operation(
         self, this: exp.Expr | None, consume_pipe: bool = False, intersect_only: bool = False
     ) -> exp.SetOperation | None:
-        """UNION, INTERSECT, and EXCEPT, which Spark also calls MINUS; a SELECT in front whose ORDER BY or LIMIT would be
+        """UNION, INTERSECT, and EXCEPT, which is MINUS too; a SELECT in front whose ORDER BY or LIMIT would be
         its own needs brackets."""
         if self.at(T.VAR) and self._curr.text.upper() == "MINUS" and self.peek_text(1, "SELECT", "ALL", "DISTINCT"):
             self._curr.token_type = T.EXCEPT
