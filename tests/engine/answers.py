@@ -39,11 +39,11 @@ def job(db: penstock.Database, name: str) -> penstock.Job:
     return next(found for found in db.jobs() if found.name == name)
 
 
-def until(holds: Callable[[], bool], timeout: float = 60.0) -> None:
-    """Wait for something that only the clock brings."""
+def until(holds: Callable[[], bool], timeout: float = 60.0, told: Callable[[], object] = lambda: "") -> None:
+    """Wait for something that only the clock brings; `told` is asked what stands instead, where it does not come."""
     end = time.monotonic() + timeout
     while not holds():
-        assert time.monotonic() < end, "it did not come"
+        assert time.monotonic() < end, f"it did not come {told()}"
         time.sleep(0.05)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,9 +11,9 @@ from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.append_cores import append_core
 from penstock.plan.asof_bounds import as_lateral
 from penstock.plan.assign_windows import assign_window
-from penstock.plan.check_types import check_condition
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.finish_plan import ONCE
+from penstock.plan.join_conditions import join_condition, join_kind, using_text
 from penstock.plan.join_times import note_join
 from penstock.plan.join_versions import (
     check_asof,
@@ -41,7 +40,7 @@ from penstock.plan.nested_joins import NESTED, joined_columns, unbracketed
 from penstock.plan.nodes import Node, Values, WindowAssign, all_nodes
 from penstock.plan.relation import Field
 from penstock.plan.scans import read_table, renamed
-from penstock.plan.scope import Leaf, Scope, field_tree
+from penstock.plan.scope import Leaf, Scope
 from penstock.plan.trees import column
 from penstock.plan.unnest import (
     LateralJoin,
@@ -279,8 +278,8 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
     _enter(bound, scope, leaf, relation, item)
     _note_grace(context, join)
     join = with_time_bound(join, left_leaves, leaf)
-    kind = _kind(join)
-    condition, merged = _condition(join, left_leaves, leaf, binder)
+    kind = join_kind(join)
+    condition, merged = join_condition(join, left_leaves, leaf, binder)
     if version is not None:
         condition, more = version_keys(join, kind, condition)
         bound.conditions += more
@@ -349,7 +348,7 @@ def _lateral_condition(
     join: exp.Join, left: list[Leaf], leaf: Leaf, scope: Scope, binder: ExpressionBinder
 ) -> exp.Expr | None:
     """What is written behind ON or USING; None where it is TRUE."""
-    condition, merged = _condition(join, left, leaf, binder)
+    condition, merged = join_condition(join, left, leaf, binder)
     scope.merged.update(merged)
     return None if isinstance(condition, exp.Boolean) and condition.this else condition
 
@@ -378,7 +377,7 @@ def settle_joins(context: PlanContext, bound: Bound, scope: Scope, where: list[e
             pending.kind,
             pending.condition,
             where,
-            written_condition(pending.written.args.get("on")) or _using_text(pending.written),
+            written_condition(pending.written.args.get("on")) or using_text(pending.written),
             span_of(pending.written.this),
         )
         planned = plan_join(context, left, right, request)
@@ -430,80 +429,3 @@ def _clause(planned: PlannedJoin, pending: PendingJoin, bound: Bound) -> exp.Joi
     if kind == "cross":
         return exp.Join(this=pending.tree, kind="CROSS")
     return exp.Join(this=pending.tree, side=sides.get(kind), kind=None if kind in sides else "INNER", on=condition)
-
-
-def _kind(join: exp.Join) -> str:
-    if join.args.get("kind") in ("SEMI", "ANTI"):
-        if join.side == "RIGHT":
-            raise UnsupportedError(
-                "UNSUPPORTED_CLAUSE",
-                f"RIGHT {join.kind} JOIN has no meaning here",
-                hint=f"swap the two relations and write LEFT {join.kind} JOIN",
-                span=span_of(join.this),
-            )
-        return str(join.kind).lower()
-    if join.side:
-        return str(join.side).lower()
-    if join.args.get("match_condition") is not None:
-        return "inner"
-    if join.kind == "CROSS" or (
-        join.args.get("on") is None and not join.args.get("using") and join.method != "NATURAL"
-    ):
-        return "cross"
-    return "inner"
-
-
-def _condition(
-    join: exp.Join, left: list[Leaf], right: Leaf, binder: ExpressionBinder
-) -> tuple[exp.Expr | None, dict[str, exp.Expr]]:
-    on = join.args.get("on")
-    if on is not None:
-        binder.aggregates_allowed = False
-        condition = binder.bind(on)
-        check_condition(condition, "ON")
-        binder.aggregates_allowed = True
-        return condition, {}
-    names = [name.name if hasattr(name, "name") else str(name) for name in join.args.get("using") or []]
-    if join.method == "NATURAL":
-        names = [
-            entry.name
-            for entry in right.fields
-            if not entry.hidden and any(leaf.matching(entry.name, quoted=False) for leaf in left)
-        ]
-    return _using(names, left, right, join, binder.scope.merged)
-
-
-def _using(
-    names: list[str], left: list[Leaf], right: Leaf, join: exp.Join, before: Mapping[str, exp.Expr]
-) -> tuple[exp.Expr | None, dict[str, exp.Expr]]:
-    """The equalities of USING, and what its columns are from here on.
-
-    `before` are those of the joins in front, where an outer join may have the value of another relation than the first.
-    """
-    condition: exp.Expr | None = None
-    merged: dict[str, exp.Expr] = {}
-    for name in names:
-        owners = [(leaf, found) for leaf in left for found in leaf.matching(name, quoted=False)]
-        others = right.matching(name, quoted=False)
-        if not owners or not others:
-            raise ResolutionError(
-                "UNKNOWN_COLUMN", f'column "{name}" of USING is not in both relations', span=span_of(join.this)
-            )
-        owner, entry = owners[0]
-        earlier = before.get(name.casefold())
-        first = field_tree(entry, owner.alias, owner.window) if earlier is None else earlier.copy()
-        second = field_tree(others[0], right.alias, right.window)
-        equal = exp.EQ(this=first, expression=second)
-        condition = equal if condition is None else exp.And(this=condition, expression=equal)
-        shown = {"RIGHT": second, "FULL": exp.Coalesce(this=first.copy(), expressions=[second.copy()])}.get(
-            join.side, first
-        )
-        shown = shown.copy()
-        shown.meta["penstock_type"] = entry.type
-        merged[name.casefold()] = shown
-    return condition, merged
-
-
-def _using_text(join: exp.Join) -> str | None:
-    names = [getattr(name, "name", str(name)) for name in join.args.get("using") or []]
-    return f"USING ({', '.join(names)})" if names else None

@@ -8,7 +8,6 @@ which would otherwise strike inside a commit.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,16 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from penstock.clock import now_us
 from penstock.errors import CatalogError, InternalError, PenstockError, RuntimeFailure
 from penstock.stores.views import records
-from penstock.stores.views.append_view import AppendView
 from penstock.stores.views.asked_functions import AskedFunctions
 from penstock.stores.views.chain import Chain, Refreshed, RefreshFailedError
-from penstock.stores.views.change_log import BatchChanges, batch_changes, extent, trim, trim_batches
+from penstock.stores.views.change_log import BatchChanges, batch_changes, extent, trim_batches
 from penstock.stores.views.database import ViewDatabase, one_row
 from penstock.stores.views.deliveries import Deliveries
-from penstock.stores.views.final_sessions_view import FinalSessionsView
 from penstock.stores.views.finish_view import FinishView
 from penstock.stores.views.job_records import JobRecords
-from penstock.stores.views.keyed_view import KeyedView
 from penstock.stores.views.ledger import HELD, WAITS, Ledger, held_mark, write_entry
 from penstock.stores.views.model import (
     BatchCommit,
@@ -39,9 +35,10 @@ from penstock.stores.views.model import (
 )
 from penstock.stores.views.panes_view import PanesView
 from penstock.stores.views.schema import prepare
-from penstock.stores.views.sessions_view import SessionsView
 from penstock.stores.views.spec_text import spec_from_text, spec_to_text
+from penstock.stores.views.upkeep import Upkeep
 from penstock.stores.views.user_aggregates import AggregateParts, add_aggregate
+from penstock.stores.views.view_kinds import view_table
 from penstock.stores.views.view_table import KEPT_BATCHES as KEPT_CHANGES
 from penstock.stores.views.view_table import TIDY_EVERY, BatchMark, ViewTable
 from penstock.stores.views.windows_view import WindowsView
@@ -53,12 +50,6 @@ if TYPE_CHECKING:
     from penstock.stores.views.asked_functions import Spark
     from penstock.types import SqlType
 
-# Measured: with a checkpoint every 50 commits the slowest commit took an eighth of what DuckDB's own cost.
-_COMMITS_BETWEEN_CHECKPOINTS: Final = 50
-_LARGEST_LOG: Final = 256 << 20
-_SECONDS_BETWEEN_CHECKPOINTS: Final = 60.0
-_SECONDS_BETWEEN_TRIMS: Final = 3600.0
-_TRIMS_A_RETENTION: Final = 10
 # How many batches of a job can be gone back to.
 KEPT_BATCHES: Final = 1_000
 
@@ -75,7 +66,6 @@ class ViewStore(Deliveries, JobRecords):
     def __init__(self, database: ViewDatabase, clock: Callable[[], int], kept_batches: int) -> None:
         self._database = database
         self._clock = clock
-        self._kept_batches = kept_batches
         self._lock = RLock()
         self._changed = Condition()
         self._views: dict[str, ViewTable] = {}
@@ -84,9 +74,7 @@ class ViewStore(Deliveries, JobRecords):
         self._chain = Chain(database, self._ledger, self._last_seq)
         self.on_failed: Callable[[str, PenstockError], None] = _nobody  # told of views that stand still from now on
         self._asked = AskedFunctions(database.raised)
-        self._commits = 0
-        self._maintained = time.monotonic()
-        self._trimmed = self._maintained
+        self._upkeep = Upkeep(database, self._ledger, clock, kept_batches)
 
     @classmethod
     def open(
@@ -146,13 +134,13 @@ class ViewStore(Deliveries, JobRecords):
                         writer.execute(
                             "UPDATE store.views SET spec = ? WHERE id = ?", [spec_to_text(spec), existing.id]
                         )
-                    self._use({**self._views, spec.name: _table(existing.id, spec, self._views)})
+                    self._use({**self._views, spec.name: view_table(existing.id, spec, self._views)})
                 return
             changes, waits = 0, None
             with self._database.transaction() as writer:
                 row = one_row(writer, "SELECT coalesce(max(id), 0) + 1 FROM store.views")
                 assert row is not None
-                table = _table(row[0], spec, self._views)
+                table = view_table(row[0], spec, self._views)
                 table.create(writer)
                 writer.execute(
                     "INSERT INTO store.views VALUES (?, ?, ?, 1, -1)", [table.id, spec.name, spec_to_text(spec)]
@@ -309,7 +297,7 @@ class ViewStore(Deliveries, JobRecords):
                 writer.execute("DELETE FROM store.moves WHERE job = ?", [job])
                 writer.execute("INSERT INTO store.moves VALUES (?, ?, ?, ?)", [job, after, watermark_us, tracker])
             self._ledger.move(job, tracker, watermark_us)
-            self._commits += 1
+            self._upkeep.commits += 1
 
     def ledger(self, job: str) -> LedgerEntry | None:
         """The last batch that the job has committed."""
@@ -404,7 +392,7 @@ class ViewStore(Deliveries, JobRecords):
             return found, failed
 
     def _took(self, found: Refreshed) -> None:
-        self._commits += 1
+        self._upkeep.commits += 1
         for name, changes in found.changes.items():
             self._last_seq[name] += changes
         for name in found.released:
@@ -444,39 +432,16 @@ class ViewStore(Deliveries, JobRecords):
     def maintain(self, kept: Kept = _EVERYTHING) -> None:
         """Between batches: let go of what is no longer kept, and now and then a checkpoint."""
         with self._lock, self._database.errors():
-            now = time.monotonic()
-            waited = now - self._maintained > _SECONDS_BETWEEN_CHECKPOINTS
-            many = self._commits >= _COMMITS_BETWEEN_CHECKPOINTS or self._database.log_bytes() > _LARGEST_LOG
-            full = many or (waited and self._commits > 0)
-            lengths = [kept.shortest_us, *(table.spec.retention_us for table in self._views.values())]
-            kept_us = [length for length in lengths if length is not None]
-            often = max(1.0, min(kept_us, default=0) / 1e6 / _TRIMS_A_RETENTION)
-            if full or (kept_us and now - self._trimmed > min(often, _SECONDS_BETWEEN_TRIMS)):
-                self.trim(kept)
-                self._trimmed = now
-            if full and self._database.checkpoint():
-                self._commits = 0
-                self._maintained = time.monotonic()
+            self._upkeep.maintain(self._views.values(), kept)
 
     def trim(self, kept: Kept = _EVERYTHING) -> None:
         """Let go of what is no longer kept, now."""
-        with self._lock, self._database.transaction() as writer:
-            self._trim(writer)
-            records.trim(writer, kept, self._clock())
-
-    def _trim(self, writer: duckdb.DuckDBPyConnection) -> None:
-        now = self._clock()
-        for table in self._views.values():
-            if table.spec.retention_us is not None:
-                trim(writer, table, now - table.spec.retention_us)
-        for entry in self._ledger.entries():
-            oldest = entry.batch_id - self._kept_batches + 1
-            if oldest > 0:
-                writer.execute("DELETE FROM store.ledger WHERE job = ? AND batch < ?", [entry.job, oldest])
+        with self._lock:
+            self._upkeep.trim(self._views.values(), kept)
 
     def _load(self, reader: duckdb.DuckDBPyConnection) -> None:
         for number, text in reader.execute("SELECT id, spec FROM store.views ORDER BY id").fetchall():
-            table = _table(number, spec_from_text(text), self._views)
+            table = view_table(number, spec_from_text(text), self._views)
             self._make_known(table.spec)
             self._use({**self._views, table.spec.name: table})
             self._last_seq[table.spec.name] = extent(reader, table).last_seq
@@ -486,18 +451,6 @@ class ViewStore(Deliveries, JobRecords):
 def _fixed(spec: ViewSpec) -> ViewSpec:
     """What cannot be changed of a view: all but how long it keeps things, where it tells how old they are."""
     return replace(spec, retention_us=None, ttl_us=None if spec.ttl_us is None else 0)
-
-
-def _table(number: int, spec: ViewSpec, views: Mapping[str, ViewTable]) -> ViewTable:
-    if spec.kind == "panes":
-        return PanesView(number, spec)
-    if spec.windows is not None:
-        if spec.windows.sessions:
-            return FinalSessionsView(number, spec) if spec.windows.final else SessionsView(number, spec)
-        return WindowsView(number, spec)
-    if spec.kind == "finish":
-        return FinishView(number, spec, views)
-    return AppendView(number, spec) if spec.kind == "append" else KeyedView(number, spec)
 
 
 def _counted(batch: BatchCommit, table: ViewTable | None, changes: int) -> BatchCommit:

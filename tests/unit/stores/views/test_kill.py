@@ -50,7 +50,7 @@ for number in range(min(number_of(store, view) for view in KINDS), 100_000):
         store.commit(commit(view, number, batch_table(kind, batch_of(number))))
     print(number, flush=True)
     if number % 7 == 0:
-        store._commits = 50
+        store._upkeep.commits = 50
     store.maintain()
 """
 
