@@ -12,7 +12,7 @@ import pytest
 from penstock.catalog.argument_types import checked_functions
 from penstock.catalog.functions import find_function
 from penstock.errors import PenstockError
-from penstock.plan import calls, expressions, from_clause, select
+from penstock.plan import calls, expressions, join_conditions, select
 from penstock.plan.script import analyze_script
 from penstock.plan.spark_text import spark_sql
 
@@ -66,7 +66,7 @@ class Judge:
                 (expressions, "check_types"),
                 (expressions, "check_condition"),
                 (select, "check_condition"),
-                (from_clause, "check_condition"),
+                (join_conditions, "check_condition"),
                 (calls, "check_arguments"),
                 (calls, "check_call"),
                 (calls, "check_schema"),
