@@ -5,6 +5,8 @@ from __future__ import annotations
 STREAMS = """
 CREATE STREAM orders (id BIGINT, who STRING, cents BIGINT, ts TIMESTAMP, at AS PROCTIME(), WATERMARK FOR ts AS ts);
 CREATE STREAM payments (id BIGINT, cents BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+CREATE STREAM accounts (who STRING, owner STRING, PRIMARY KEY (who) NOT ENFORCED)
+WITH (connector = 'topic', changes = 'upsert');
 """
 _HOUR = "INTERVAL '1' HOUR"
 _MINUTE = "INTERVAL '1' MINUTE"
@@ -109,4 +111,13 @@ WINDOWED: dict[str, tuple[str, str | None]] = {
     ),
     "limit without an order": ("SELECT id FROM orders LIMIT 3", None),
     "full join of streams": (f"SELECT o.id, p.cents {_PAID.format('FULL')}", None),
+    "ASOF join of streams": ("SELECT o.id, p.cents FROM orders o ASOF JOIN payments p ON o.id = p.id AND p.ts <= o.ts", None),
+    "ASOF left join of streams": (
+        "SELECT o.id, p.cents FROM orders o ASOF LEFT JOIN payments p ON o.id = p.id AND p.ts <= o.ts", None,
+    ),
+    "rows that replace each other": ("SELECT who, owner FROM accounts", None),
+    "aggregate of rows that replace each other": ("SELECT owner, COUNT(*) AS n FROM accounts GROUP BY owner", None),
+    "join with rows that replace each other": (
+        "SELECT o.id, a.owner FROM orders o LEFT JOIN accounts a ON o.who = a.who", None,
+    ),
 }  # fmt: skip

@@ -54,6 +54,24 @@ OPERATORS = {
     "except": ("SELECT who FROM orders EXCEPT SELECT who FROM people ORDER BY who NULLS FIRST", None),
     "over": ("SELECT id, SUM(cents) OVER (PARTITION BY who ORDER BY id) AS running FROM orders ORDER BY id", None),
     "subquery": ("SELECT id FROM orders WHERE cents > (SELECT AVG(cents) FROM orders) ORDER BY id", None),
+    "in": ("SELECT id FROM orders WHERE who IN (SELECT who FROM people) ORDER BY id", None),
+    "not in": ("SELECT id FROM orders WHERE who NOT IN (SELECT who FROM people WHERE who IS NOT NULL) ORDER BY id", None),
+    "aggregate of an aggregate": (
+        ("SELECT n, COUNT(*) AS c FROM (SELECT who, COUNT(*) AS n FROM orders GROUP BY who) AS x "
+        "GROUP BY n ORDER BY n"), None,
+    ),
+    "cube": (
+        ("SELECT who, cents, COUNT(*) AS n FROM orders GROUP BY CUBE (who, cents) "
+        "ORDER BY who NULLS FIRST, cents NULLS FIRST, n"), None,
+    ),
+    "ranks of everything": (
+        "SELECT id, RANK() OVER (ORDER BY cents DESC NULLS LAST) AS place FROM orders ORDER BY id", None,
+    ),
+    "the row before": ("SELECT id, LAG(cents) OVER (PARTITION BY who ORDER BY id) AS before FROM orders ORDER BY id", None),
+    "frame of a range": (
+        ("SELECT id, SUM(cents) OVER (ORDER BY id RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS near FROM orders "
+        "ORDER BY id"), None,
+    ),
 }  # fmt: skip
 STREAMS = """
 CREATE STREAM orders (id BIGINT, who STRING, cents BIGINT);
