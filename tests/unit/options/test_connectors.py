@@ -131,6 +131,49 @@ def test_start_offsets_of_each_partition() -> None:
     assert (error.condition, error.span and error.span.line) == ("INVALID_OPTION", 3)
 
 
+OFFSETS = "partition:0,offset:42"
+
+
+@pytest.mark.parametrize("connector", ["kafka", "upsert-kafka"])
+@pytest.mark.parametrize(
+    ("written", "end"),
+    [
+        ({}, "unbounded"),
+        ({"scan.bounded.mode": "unbounded"}, "unbounded"),
+        ({"scan.bounded.mode": "latest-offset"}, "latest"),
+        ({"scan.bounded.mode": "group-offsets", "properties.group.id": "g"}, "group"),
+        ({"scan.bounded.mode": "timestamp", "scan.bounded.timestamp-millis": "17"}, "timestamp"),
+        ({"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": OFFSETS}, "offsets"),
+        ({"scan.bounded.timestamp-millis": "17"}, "timestamp"),
+        ({"scan.bounded.specific-offsets": OFFSETS}, "offsets"),
+        ({"end_timestamp": "2026-01-01 00:00:00"}, "timestamp"),
+        ({"end_offsets": OFFSETS}, "offsets"),
+    ],
+)
+def test_where_a_source_ends(connector: str, written: dict[str, object], end: str) -> None:
+    found = resolve({"connector": connector, "topic": "t", **written})
+    assert found.values["end"] == end
+    assert found.bounded is (end != "unbounded")
+
+
+@pytest.mark.parametrize("connector", ["kafka", "upsert-kafka"])
+def test_a_time_or_offsets_to_begin_at_are_a_start(connector: str) -> None:
+    topic = {"connector": connector, "topic": "t"}
+    assert resolve({**topic, "start_timestamp": 17}).values["start"] == "timestamp"
+    assert resolve({**topic, "start_offsets": OFFSETS}).values["start"] == "offsets"
+
+
+@pytest.mark.parametrize("position", ["start", "end"])
+def test_a_time_and_offsets_at_once_are_refused(position: str) -> None:
+    both = {f"{position}_timestamp": 17, f"{position}_offsets": OFFSETS}
+    assert refusal({**KAFKA, **both}).condition == "CONFLICTING_OPTIONS"
+
+
+def test_the_offsets_of_no_group_are_no_end() -> None:
+    error = refusal({**KAFKA, "scan.bounded.mode": "group-offsets"})
+    assert (error.condition, error.span and error.span.line) == ("MISSING_OPTION", 3)
+
+
 def test_start_without_what_it_needs() -> None:
     error = refusal({**KAFKA, "scan.startup.mode": "timestamp"})
     assert (error.condition, error.span and error.span.line) == ("MISSING_OPTION", 3)
@@ -396,6 +439,8 @@ def test_datagen_fields_are_a_family() -> None:
         ({"connector": "filesystem", "path": "a", "source.monitor-interval": "1 s"}, False),
         ({"connector": "file", "path": "a", "tail": True}, False),
         ({"connector": "kafka", "topic": "t", "scan.bounded.mode": "latest-offset"}, True),
+        ({"connector": "kafka", "topic": "t", "scan.bounded.timestamp-millis": "17"}, True),
+        ({"connector": "kafka", "topic": "t", "scan.bounded.mode": "unbounded"}, False),
         ({"connector": "postgres", "host": "h", "table": "t"}, True),
     ],
 )
@@ -471,6 +516,7 @@ def test_what_runs_today_and_everything_of_ours_is_declared() -> None:
 )
 def test_canonical_options_mean_the_same(written: dict[str, object]) -> None:
     first = resolve(written)
+    assert first.bounded is (first.values.get("end", "unbounded") != "unbounded" or first.connector == "file")
     again = resolve({option.key: option.value for option in first.canonical})
     assert again == first
 

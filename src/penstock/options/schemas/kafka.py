@@ -255,6 +255,20 @@ def _check(draft: Draft) -> None:
                     hint="leave out one of the two",
                     key=detail,
                 )
+        if {f"{position}_timestamp", f"{position}_offsets"} <= given:
+            raise Problem(
+                "CONFLICTING_OPTIONS",
+                f"{position}_timestamp and {position}_offsets are both given",
+                hint="keep one of them",
+                key=f"{position}_offsets",
+            )
+    if values.get("end") == "group" and "group_id" not in given:
+        raise Problem(
+            "MISSING_OPTION",
+            "end = 'group' needs the option group_id",
+            hint="add group_id = '…', or end = 'latest'",
+            key="end",
+        )
 
 
 def _notices(draft: Draft) -> tuple[str, ...]:
@@ -270,11 +284,20 @@ def _notices(draft: Draft) -> tuple[str, ...]:
 
 
 def _derive(draft: Draft) -> dict[str, object]:
-    if draft.role != "source" or "start" in draft.given:
+    return {} if draft.role != "source" else {**_position(draft, "start", _default_start(draft)), **_end(draft)}
+
+
+def _end(draft: Draft) -> dict[str, object]:
+    """Who says at which time or offset to end, wants an end."""
+    return _position(draft, "end", "unbounded")
+
+
+def _position(draft: Draft, position: str, otherwise: str) -> dict[str, object]:
+    """Where a source begins or ends: as it says, or by the time or the offsets that it gives."""
+    if position in draft.given:
         return {}
-    if "start_timestamp" in draft.given:
-        return {"start": "timestamp"}
-    return {"start": "offsets" if "start_offsets" in draft.given else _default_start(draft)}
+    kinds = [kind for kind in ("timestamp", "offsets") if f"{position}_{kind}" in draft.given]
+    return {position: kinds[0] if kinds else otherwise}
 
 
 def _ends(draft: Draft) -> bool:
@@ -310,7 +333,7 @@ KAFKA: Final = ConnectorSpec(
 
 def _upsert_derive(draft: Draft) -> dict[str, object]:
     # A table kept by key means nothing without its beginning.
-    return {"start": "earliest"} if draft.role == "source" and "start" not in draft.given else {}
+    return {} if draft.role != "source" else {**_position(draft, "start", "earliest"), **_end(draft)}
 
 
 UPSERT_KAFKA: Final = ConnectorSpec(
