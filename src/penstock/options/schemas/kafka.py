@@ -23,6 +23,8 @@ _END: Final = Choice(
     {"latest-offset": "latest", "group-offsets": "group", "specific-offsets": "offsets"},
 )
 
+_BATCHES: Final = "each batch is written as a whole, and at once"
+
 BOOTSTRAP: Final = OptionSpec(
     "bootstrap_servers",
     Text(pattern=r"[^\s,]+(\s*,\s*[^\s,]+)*", expects="addresses such as 'host:9092,other:9092'"),
@@ -115,9 +117,10 @@ _CONSUMER: Final = (
     OptionSpec(
         "partition_discovery",
         Duration(zero=True),
-        "how often new partitions and topics are looked for; with each batch when not given",
+        "how often new partitions and topics are looked for.",
         aliases=("scan.topic-partition-discovery.interval",),
         roles=SOURCE,
+        idle="they are looked for with each batch",
     ),
     OptionSpec(
         "on_data_loss",
@@ -174,16 +177,18 @@ _PRODUCER: Final = (
     OptionSpec(
         "flush_rows",
         Integer(minimum=0),
-        "rows gathered before a flush; Spark's batches decide, so it is only an upper bound",
+        "rows gathered before a flush.",
         aliases=("sink.buffer-flush.max-rows",),
         roles=SINK,
+        idle=_BATCHES,
     ),
     OptionSpec(
         "flush_interval",
         Duration(zero=True),
-        "the longest time before a flush",
+        "the longest time before a flush.",
         aliases=("sink.buffer-flush.interval",),
         roles=SINK,
+        idle=_BATCHES,
     ),
     OptionSpec(
         "partitions",
