@@ -112,8 +112,27 @@ def test_start_position_is_latest_for_kafka_and_said() -> None:
     assert "start" not in found.given
 
 
-def test_start_position_follows_the_dialect_setting() -> None:
-    assert resolve(KAFKA, settings={"dialect": "risingwave"}).values["start"] == "earliest"
+@pytest.mark.parametrize(
+    ("dialect", "written", "start"),
+    [
+        ("penstock", {}, "latest"),
+        ("penstock", {"properties.group.id": "g"}, "latest"),
+        ("arroyo", {"source.group_id": "g"}, "latest"),
+        ("risingwave", {"properties.group.id": "g"}, "earliest"),
+        ("flink", {}, "latest"),
+        ("flink", {"properties.group.id": "g"}, "group"),
+        ("flink", {"properties.group.id": "g", "scan.startup.mode": "earliest-offset"}, "earliest"),
+        ("flink", {"properties.group.id": "g", "scan.startup.timestamp-millis": "17"}, "timestamp"),
+        ("flink", {"connector": "upsert-kafka", "properties.group.id": "g"}, "earliest"),
+    ],
+)
+def test_start_position_follows_the_dialect_setting(dialect: str, written: dict[str, object], start: str) -> None:
+    found = resolve({**KAFKA, **written}, settings={"dialect": dialect})
+    assert found.values["start"] == start
+    told = {"group": "reads from what the group has read", "latest": "reads from the latest offset"}
+    assert any(notice.startswith(told.get(start, "reads from")) for notice in found.notices) is (
+        found.connector == "kafka" and not any("start" in key for key in written)
+    )
 
 
 def test_start_timestamp_in_milliseconds_dec3() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from penstock.options.schema import BOTH, SINK, SOURCE, Alias, ConnectorSpec, Draft, OptionSpec, Problem
 from penstock.options.schemas.common import BAD_DATA, DELIVERY, PRIMARY_KEY, SINK_PARALLELISM, STREAM_SOURCE
-from penstock.options.schemas.kafka_client import CLIENT
+from penstock.options.schemas.kafka_client import CLIENT, SASL_MECHANISM
 from penstock.options.values import Boolean, Choice, Duration, Integer, Moment, Names, Offsets, Text, Word
+from penstock.sql.dialects.defaults import DEFAULTS, PENSTOCK
 
 _START: Final = Choice(
     ("earliest", "latest", "group", "timestamp", "offsets"),
@@ -202,7 +204,7 @@ _PRODUCER: Final = (
 )
 _LOGIN: Final = (
     OptionSpec("auth.type", Choice(("none", "sasl")), "how to log in, as Arroyo writes it"),
-    OptionSpec("auth.mechanism", Text(), "the SASL mechanism"),
+    OptionSpec("auth.mechanism", SASL_MECHANISM, "the SASL mechanism"),
     OptionSpec("auth.protocol", Choice(("SASL_PLAINTEXT", "SASL_SSL")), "the security protocol"),
     OptionSpec("auth.username", Text(), "the user"),
     OptionSpec("auth.password", Text(), "the password", secret=True),
@@ -221,12 +223,13 @@ _REGISTRY: Final = (
     ),
 )
 
-# Where the statement does not say, a new job begins where that system would begin.
-_DIALECT_START: Final = {"risingwave": "earliest"}
-
 
 def _default_start(draft: Draft) -> str:
-    return _DIALECT_START.get(str(draft.settings.get("dialect")), "latest")
+    """Where a new job begins when the statement does not say: where the system would whose dialect is set."""
+    start = DEFAULTS[str(draft.settings.get("dialect", PENSTOCK.dialect))].start
+    if start == "group-offsets":
+        return "group" if "group_id" in draft.given else "latest"
+    return "latest" if start == "default" else start
 
 
 def _check(draft: Draft) -> None:
@@ -243,6 +246,13 @@ def _check(draft: Draft) -> None:
             "topic and topic_pattern are both given",
             hint="keep one of them",
             key="topic_pattern",
+        )
+    if {"transactional_id_prefix", "kafka.transaction.id.prefix"} <= given:
+        raise Problem(
+            "CONFLICTING_OPTIONS",
+            "transactional_id_prefix and kafka.transaction.id.prefix are both given",
+            hint="keep one of them",
+            key="kafka.transaction.id.prefix",
         )
     topics = values.get("topic")
     if draft.role == "sink" and isinstance(topics, tuple) and len(topics) > 1:
@@ -280,12 +290,26 @@ def _notices(draft: Draft) -> tuple[str, ...]:
     found: list[str] = []
     positions = {"start", "start_timestamp", "start_offsets"}
     if draft.role == "source" and not positions & draft.given:
-        found.append(f"reads from the {_default_start(draft)} offset, because start is not given")
+        start = _default_start(draft)
+        where = "what the group has read" if start == "group" else f"the {start} offset"
+        found.append(f"reads from {where}, because start is not given")
     if draft.values.get("start") == "group" and not {"group_id", "group_id_prefix"} & draft.given:
         found.append("start = 'group' without group_id begins at the latest offset")
+    found += (f"option {key} changes nothing here: {reason}" for key, reason in _moot(draft))
     if "bootstrap_servers" not in draft.given:
         found.append("bootstrap_servers comes from the setting kafka.bootstrap_servers")
     return tuple(found)
+
+
+def _moot(draft: Draft) -> Iterator[tuple[str, str]]:
+    """What changes nothing because of what another option says, or does not say; and the reason."""
+    values, given = draft.values, draft.given
+    if draft.role == "source" and "kafka.auto.offset.reset" in given and values.get("start") != "group":
+        yield "kafka.auto.offset.reset", "it says where a group without offsets begins, with start = 'group'"
+    if draft.role == "sink" and values.get("delivery") != "exactly_once":
+        for key in ("transactional_id_prefix", "kafka.transaction.id.prefix", "kafka.transaction.timeout.ms"):
+            if key in given:
+                yield key, "there are transactions with delivery = 'exactly_once' only"
 
 
 def _derive(draft: Draft) -> dict[str, object]:
