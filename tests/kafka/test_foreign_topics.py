@@ -42,6 +42,19 @@ def test_streams_and_tables_of_ksqldb(cluster: Cluster, db: penstock.Database) -
     assert written == [{"user_id": "ann", "page": "/"}, {"user_id": None, "page": "/"}]
 
 
+def test_a_stream_of_ksqldb_makes_its_topic(cluster: Cluster, db: penstock.Database) -> None:
+    """PARTITIONS of a stream that is read: there is a topic when the first job looks."""
+    topic = f"{cluster.topic()}-made"
+    db.execute(f"""
+        CREATE STREAM pages (page VARCHAR) WITH (KAFKA_TOPIC = '{topic}', VALUE_FORMAT = 'JSON', PARTITIONS = 3);
+        CREATE MATERIALIZED VIEW seen AS SELECT page FROM pages;
+    """)
+    cluster.send(topic, [json.dumps({"page": "/"})])
+    db.settle(120)
+    assert db.sql("SELECT page FROM seen").rows() == [("/",)]
+    assert len(db.sql("SELECT 1 FROM penstock.connector_offsets WHERE job = 'seen'").rows()) == 3
+
+
 def test_schemas_of_ksqldbs_json(cluster: Cluster, db: penstock.Database) -> None:
     """JSON_SR writes the number of a schema before each record, and reads such records."""
     topic, again = cluster.topic(), cluster.topic()

@@ -112,6 +112,13 @@ def test_start_position_is_latest_for_kafka_and_said() -> None:
     assert "start" not in found.given
 
 
+@pytest.mark.parametrize("written", [{}, {"group_id_prefix": "g"}])
+def test_start_at_a_group_that_is_not_named_is_told(written: dict[str, object]) -> None:
+    told = "start = 'group' without group_id begins at the latest offset"
+    assert told in resolve({**KAFKA, "start": "group", **written}).notices
+    assert told not in resolve({**KAFKA, "start": "group", "group_id": "g"}).notices
+
+
 @pytest.mark.parametrize(
     ("dialect", "written", "start"),
     [

@@ -195,7 +195,7 @@ _PRODUCER: Final = (
     OptionSpec(
         "partitions",
         Integer(minimum=1),
-        "how many partitions the topic is created with when it is not there; without it, it must be there",
+        "how many partitions the topic is created with when a job finds none; without it, it must be there",
         roles=SINK,
     ),
     OptionSpec("replication_factor", Integer(minimum=1), "how often a topic that is created is kept", roles=SINK),
@@ -293,7 +293,7 @@ def _notices(draft: Draft) -> tuple[str, ...]:
         start = _default_start(draft)
         where = "what the group has read" if start == "group" else f"the {start} offset"
         found.append(f"reads from {where}, because start is not given")
-    if draft.values.get("start") == "group" and not {"group_id", "group_id_prefix"} & draft.given:
+    if draft.values.get("start") == "group" and "group_id" not in draft.given:
         found.append("start = 'group' without group_id begins at the latest offset")
     found += (f"option {key} changes nothing here: {reason}" for key, reason in _moot(draft))
     if "bootstrap_servers" not in draft.given:
