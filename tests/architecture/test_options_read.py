@@ -12,13 +12,26 @@ from typing import Final
 import pytest
 
 import penstock
+from penstock.options.jobs import INSERT_OPTIONS, VIEW_OPTIONS
 from penstock.options.registry import known_connectors, known_formats
 from penstock.options.schema import OptionSpec
 from penstock.options.schemas.common import CHANGES, CONNECTOR, FORMAT, JOB, JOB_NAME, TYPE, VERSION
+from penstock.options.settings import OWN_SETTINGS
+from penstock.options.subscriptions import SUBSCRIBE_OPTIONS
+from penstock.options.values import Choice
 
 ROOT: Final = Path(penstock.__file__).parent
 # Those that write options or check them, and read none for what runs.
-NO_READERS: Final = ("sql/", "options/schemas/", "options/registry_use.py", "options/reference.py", "testing/")
+NO_READERS: Final = (
+    "sql/",
+    "options/schemas/",
+    "options/settings.py",
+    "options/subscriptions.py",
+    "options/jobs.py",
+    "options/registry_use.py",
+    "options/reference.py",
+    "testing/",
+)
 # What the schema of a connector makes something else of.
 MADE_INTO: Final = {"tail": "whether the source ends"}
 # A piece of text around what is put in must say something by itself: ".{name}" would be like any key.
@@ -34,7 +47,9 @@ def options() -> dict[str, OptionSpec]:
     for form in known_formats():
         if form.available:
             found |= {spec.key: spec for spec in form.options}
-    return found
+    found |= {spec.key: spec for spec in (*OWN_SETTINGS, *SUBSCRIBE_OPTIONS, *VIEW_OPTIONS, *INSERT_OPTIONS)}
+    # One that takes a single word says what is so in any case.
+    return {key: spec for key, spec in found.items() if not isinstance(spec.kind, Choice) or len(spec.kind.values) > 1}
 
 
 def texts(tree: ast.AST) -> Iterator[tuple[str, bool]]:
