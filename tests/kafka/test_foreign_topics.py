@@ -7,7 +7,9 @@ import json
 import pytest
 
 import penstock
+from penstock.formats.registry import head
 from tests.kafka.conftest import Cluster
+from tests.schema_registry import running_registry
 
 pytestmark = pytest.mark.kafka
 
@@ -38,6 +40,42 @@ def test_streams_and_tables_of_ksqldb(cluster: Cluster, db: penstock.Database) -
     assert {(part, place) for _, part, place in db.sql("SELECT page, part, place FROM places").rows()} == places
     written = sorted((json.loads(value) for value in cluster.values(home)), key=str)
     assert written == [{"user_id": "ann", "page": "/"}, {"user_id": None, "page": "/"}]
+
+
+def test_a_stream_of_ksqldb_makes_its_topic(cluster: Cluster, db: penstock.Database) -> None:
+    """PARTITIONS of a stream that is read: there is a topic when the first job looks."""
+    topic = f"{cluster.topic()}-made"
+    db.execute(f"""
+        CREATE STREAM pages (page VARCHAR) WITH (KAFKA_TOPIC = '{topic}', VALUE_FORMAT = 'JSON', PARTITIONS = 3);
+        CREATE MATERIALIZED VIEW seen AS SELECT page FROM pages;
+    """)
+    cluster.send(topic, [json.dumps({"page": "/"})])
+    db.settle(120)
+    assert db.sql("SELECT page FROM seen").rows() == [("/",)]
+    assert len(db.sql("SELECT 1 FROM penstock.connector_offsets WHERE job = 'seen'").rows()) == 3
+
+
+def test_schemas_of_ksqldbs_json(cluster: Cluster, db: penstock.Database) -> None:
+    """JSON_SR writes the number of a schema before each record, and reads such records."""
+    topic, again = cluster.topic(), cluster.topic()
+    cluster.send(topic, [head(12345) + json.dumps({"page": f"/{n}", "n": n}).encode() for n in range(3)])
+    with running_registry() as registry:
+        db.execute(f"""
+            CREATE STREAM pages (page VARCHAR, n INT) WITH (
+              KAFKA_TOPIC = '{topic}', VALUE_FORMAT = 'JSON_SR', START = 'earliest', schema_registry.url = '{registry.url}'
+            );
+            CREATE STREAM again WITH (
+              KAFKA_TOPIC = '{again}', VALUE_FORMAT = 'JSON_SR', PARTITIONS = 1, schema_registry.url = '{registry.url}'
+            ) AS SELECT page, n FROM pages EMIT CHANGES;
+        """)
+        db.settle(120)
+        written = [record.value() for record in cluster.records(again)]
+        (schema,) = registry.subject(f"{again}-value")
+        number = registry.put(f"{again}-value", schema)
+    assert {value[:5] for value in written} == {head(number)}
+    rows = sorted((json.loads(value[5:]) for value in written), key=lambda row: row["n"])
+    assert rows == [{"page": f"/{n}", "n": n} for n in range(3)]
+    assert list(json.loads(schema)["properties"]) == ["page", "n"]
 
 
 def test_connections_sources_and_sinks_of_materialize(cluster: Cluster, db: penstock.Database) -> None:

@@ -350,6 +350,14 @@ class KafkaSource:
             at, found = self._listed.get(key, (0.0, []))
         if fresh or not found or time.monotonic() - at > _FRESH_S:
             found = cluster.partitions(names, pattern)
+            partitions = integer(values, "partitions")
+            # What was in a topic that was there before is gone: that is told, and no empty one made in its place.
+            known = load_notes(request.keep, request.id, self._single(request.definition)).ids
+            missing = {*names} - {topic for topic, _ in found} - known.keys()
+            if missing and partitions is not None:
+                for name in sorted(missing):
+                    cluster.create_topic(name, partitions, integer(values, "replication_factor"))
+                found = cluster.partitions(names, pattern)
             with self._lock:
                 self._listed[key] = (time.monotonic(), found)
         return found
@@ -374,7 +382,9 @@ class KafkaSource:
                     hint="create the topic and the job again",
                 )
             raise OptionError(
-                "INVALID_OPTION", f"there is no topic {name} at {servers}", hint="create it first, or look at its name"
+                "INVALID_OPTION",
+                f"there is no topic {name} at {servers}",
+                hint="create it first, or look at its name; partitions = 4 lets it be made",
             )
 
     def _final(self, request: ScanRequest) -> dict[Partition, int]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.connectors.secret_values import revealed
 from penstock.errors import OptionError
 from penstock.frozen import frozen
+from penstock.options.schemas.kafka_client import CLIENT
 
 if TYPE_CHECKING:
     from penstock.catalog.model import SinkDefinition, SourceDefinition
@@ -22,25 +23,27 @@ if TYPE_CHECKING:
 _SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _JAAS_PART: Final = re.compile(r'(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
-# What only one of the two clients knows, or what Spark sets by itself.
+# What only librdkafka knows, what Spark sets by itself, and what is taken and changes nothing.
 _NOT_FOR_JAVA_TEXT: Final = """
     sasl.username sasl.password ssl.ca.location ssl.ca.pem ssl.certificate.location ssl.certificate.pem
-    ssl.key.location ssl.key.pem enable.ssl.certificate.verification fetch.wait.max.ms fetch.message.max.bytes
-    fetch.queue.backoff.ms receive.message.max.bytes message.max.bytes statistics.interval.ms queued.min.messages
-    queued.max.messages.kbytes sync.call.timeout transaction.id.prefix sasl.oauthbearer.client.id
-    sasl.oauthbearer.client.secret sasl.oauthbearer.scope sasl.oauthbearer.config socket.keepalive.enable
-    enable.auto.commit auto.commit.interval.ms auto.offset.reset
+    ssl.key.location ssl.key.pem enable.ssl.certificate.verification receive.message.max.bytes transaction.id.prefix
+    socket.keepalive.enable auto.offset.reset
 """
-_NOT_FOR_JAVA: Final = frozenset(_NOT_FOR_JAVA_TEXT.split())
+_NOT_FOR_JAVA: Final = frozenset(_NOT_FOR_JAVA_TEXT.split()) | CLIENT.idle.keys()
+# What librdkafka has another name for.
+_JAVA_NAMES: Final = {
+    "fetch.wait.max.ms": "fetch.max.wait.ms",
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "message.max.bytes": "max.request.size",
+}
 _FOR_LIBRDKAFKA_TEXT: Final = """
-    security.protocol sasl.mechanism sasl.username sasl.password client.id client.rack ssl.ca.location ssl.ca.pem
-    ssl.certificate.location ssl.certificate.pem ssl.key.location ssl.key.pem ssl.key.password
-    ssl.endpoint.identification.algorithm enable.ssl.certificate.verification sasl.kerberos.service.name
-    sasl.kerberos.principal sasl.kerberos.keytab sasl.oauthbearer.client.id sasl.oauthbearer.client.secret
-    sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url sasl.oauthbearer.config socket.keepalive.enable
-    reconnect.backoff.ms reconnect.backoff.max.ms connections.max.idle.ms metadata.max.age.ms
+    security.protocol sasl.mechanism sasl.username sasl.password client.id client.rack client.dns.lookup
+    ssl.ca.location ssl.ca.pem ssl.certificate.location ssl.certificate.pem ssl.key.location ssl.key.pem
+    ssl.key.password ssl.endpoint.identification.algorithm enable.ssl.certificate.verification socket.keepalive.enable
+    reconnect.backoff.ms reconnect.backoff.max.ms connections.max.idle.ms metadata.max.age.ms receive.message.max.bytes
+    socket.connection.setup.timeout.ms
 """
-_FOR_LIBRDKAFKA: Final = frozenset(_FOR_LIBRDKAFKA_TEXT.split())
+FOR_LIBRDKAFKA: Final = frozenset(_FOR_LIBRDKAFKA_TEXT.split())
 _PEM_NAMES: Final = {
     "ssl.truststore.certificates": "ssl.ca.pem",
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
@@ -58,7 +61,8 @@ class KafkaAccess:
     def java(self) -> dict[str, str]:
         """The properties as Kafka's Java client has them, without the brokers."""
         given = self.properties
-        found = {key: value for key, value in given.items() if key not in _NOT_FOR_JAVA}
+        named = {own: value for own, value in given.items() if own not in _NOT_FOR_JAVA and own not in _JAVA_NAMES}
+        found = {**{java: given[own] for own, java in _JAVA_NAMES.items() if own in given}, **named}
         if "sasl.username" in given and "sasl.jaas.config" not in found:
             module = _SCRAM if given.get("sasl.mechanism", "").startswith("SCRAM") else _PLAIN
             user, password = _quoted(given["sasl.username"]), _quoted(given.get("sasl.password", ""))
@@ -74,13 +78,19 @@ class KafkaAccess:
             found.setdefault("ssl.keystore.type", "PEM")
             found.setdefault("ssl.keystore.certificate.chain", certificate)
             found.setdefault("ssl.keystore.key", key)
+        elif certificate is not None or key is not None:
+            raise OptionError(
+                "MISSING_OPTION",
+                "a certificate to log in with needs its key, and a key its certificate",
+                hint="give ssl.certificate.location and ssl.key.location",
+            )
         return found
 
     def librdkafka(self) -> dict[str, str | int | float]:
         """The properties as librdkafka has them, brokers included; it keeps its log to itself."""
         given = self.properties
         found: dict[str, str | int | float] = {
-            key: value for key, value in given.items() if key in _FOR_LIBRDKAFKA and value != ""
+            key: value for key, value in given.items() if key in FOR_LIBRDKAFKA and value != ""
         }
         if given.get("ssl.endpoint.identification.algorithm") == "":
             found["ssl.endpoint.identification.algorithm"] = "none"
@@ -95,11 +105,12 @@ class KafkaAccess:
                 "ssl.truststore.location names a Java key store, which only Spark can read",
                 hint="add kafka.ssl.ca.location = '…' with the same certificates in a PEM file",
             )
-        if given.get("ssl.keystore.type") == "PKCS12" and "ssl.keystore.location" in given:
-            found["ssl.keystore.location"] = given["ssl.keystore.location"]
-            found["ssl.keystore.password"] = given.get("ssl.keystore.password", "")
+        if "ssl.keystore.location" in given:
+            found = {**_keystore(given), **found}
         for name, quoted, plain in _JAAS_PART.findall(given.get("sasl.jaas.config", "")):
             found.setdefault(f"sasl.{name}", re.sub(r"\\(.)", r"\1", quoted) if quoted else plain)
+        if found.get("connections.max.idle.ms") == "-1":
+            found["connections.max.idle.ms"] = 0  # never, as Java's client counts
         # A broker that comes back is found again at once: librdkafka by itself waits longer than we wait for an answer.
         if "reconnect.backoff.ms" not in found:
             found.setdefault("reconnect.backoff.max.ms", 1000)
@@ -132,6 +143,22 @@ def _quoted(text: str) -> str:
     "a\"b"
     """
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _keystore(given: Mapping[str, str]) -> dict[str, str]:
+    """The certificate and the key in a key store of Java's client, for librdkafka."""
+    kind, place = given.get("ssl.keystore.type", "JKS"), given["ssl.keystore.location"]
+    if kind == "PKCS12":
+        return {"ssl.keystore.location": place, "ssl.keystore.password": given.get("ssl.keystore.password", "")}
+    if kind == "PEM":
+        return {"ssl.certificate.location": place, "ssl.key.location": place}
+    if {"ssl.certificate.location", "ssl.certificate.pem"} & given.keys():
+        return {}
+    raise OptionError(
+        "MISSING_OPTION",
+        "ssl.keystore.location names a Java key store, which only Spark can read",
+        hint="make it a PKCS12 file and set ssl.keystore.type, or give ssl.certificate.location and ssl.key.location",
+    )
 
 
 def _pem(given: Mapping[str, str], name: str) -> str | None:

@@ -21,6 +21,7 @@ from penstock.connectors.kafka_records import (
     spreads,
     timestamp_column,
 )
+from penstock.connectors.kafka_tuning import check_tuning
 from penstock.connectors.kafka_writers import PlainWriter, Transactions, topic_of
 from penstock.connectors.option_values import integer
 from penstock.connectors.sink import Staged
@@ -59,6 +60,8 @@ class KafkaSink:
 
     def prepare(self, definition: SinkDefinition, state_path: Path, topics: TopicStore) -> None:
         check_record_options(definition)
+        if not self.stages(definition):
+            check_tuning(definition, exact=_is_exact(definition))
 
     def forget(self, definition: SinkDefinition, state_path: Path, topics: TopicStore) -> None:
         """Nothing: topics are not ours."""

@@ -10,8 +10,9 @@ from penstock.connectors.kafka import topic_names
 from penstock.connectors.kafka_access import access_of
 from penstock.connectors.kafka_cluster import until_coordinated
 from penstock.connectors.kafka_records import records
+from penstock.connectors.kafka_tuning import producer_tuning
 from penstock.connectors.option_values import text
-from penstock.errors import RuntimeFailure
+from penstock.errors import OptionError, RuntimeFailure
 from penstock.stores.written_batches import WrittenBatches, read_written
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ class PlainWriter:
     def __init__(self, context: SinkContext) -> None:
         from confluent_kafka import Producer
 
-        more = {"enable.idempotence": True, "delivery.report.only.error": True}
-        self._producer: Any = Producer(_producer_options(context, more))
+        more = {"delivery.report.only.error": True}
+        self._producer: Any = _made(Producer, context, _producer_options(context, more, exact=False))
 
     def write(self, rows: pa.Table, context: SinkContext, width: int = 0) -> None:
         """Write rows and wait until the brokers have them."""
@@ -66,14 +67,14 @@ class Transactions:
     def __init__(self, context: SinkContext) -> None:
         from confluent_kafka import Consumer, KafkaException, Producer
 
-        prefix = text(context.definition.options.values, "transactional_id_prefix") or "penstock"
+        access = access_of(context.definition, context.state_path)
+        prefix = text(context.definition.options.values, "transactional_id_prefix")
+        prefix = prefix or access.properties.get("transaction.id.prefix") or "penstock"
         self._id = f"{prefix}-{context.producer}"
         self._ledger: WrittenBatches | None = None  # it is asked once, because nobody but us writes it from then on
         self._topic = topic_of(context.definition)
-        self._producer: Any = Producer(
-            _producer_options(context, {"transactional.id": self._id, "transaction.timeout.ms": 60_000})
-        )
-        access = access_of(context.definition, context.state_path)
+        more = {"transactional.id": self._id}
+        self._producer: Any = _made(Producer, context, _producer_options(context, more, exact=True))
         own = {"group.id": f"{self._id}-ledger", "enable.auto.commit": False}
         self._consumer = Consumer({**access.librdkafka(), **own})
         try:
@@ -165,15 +166,25 @@ def _produce(producer: Any, made: Iterable[Mapping[str, Any]], context: SinkCont
             producer.poll(0)
 
 
-def _producer_options(context: SinkContext, more: Mapping[str, object]) -> dict[str, Any]:
+def _producer_options(context: SinkContext, more: Mapping[str, object], *, exact: bool) -> dict[str, Any]:
     given = access_of(context.definition, context.state_path)
-    tuned = {
-        key: given.properties[key]
-        for key in ("linger.ms", "batch.size", "compression.type", "acks", "delivery.timeout.ms")
-        if key in given.properties
-    }
+    tuned = producer_tuning(given.properties, exact=exact)
     # Java's way to choose a partition by key, so that both ways to write agree.
     return {"partitioner": "murmur2_random", "linger.ms": 5, **tuned, **given.librdkafka(), **more}
+
+
+def _made(make: Callable[[dict[str, Any]], Any], context: SinkContext, options: dict[str, Any]) -> Any:
+    """A client; one that cannot be made because of its options is the fault of the relation."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return make(options)
+    except KafkaException as error:
+        raise OptionError(
+            "INVALID_OPTION",
+            f"sink {context.definition.name} has a property of Kafka that cannot be: {error.args[0].str()}",
+            hint="mend the option that the message names",
+        ) from error
 
 
 def topic_of(definition: SinkDefinition) -> str:

@@ -16,7 +16,7 @@ from dataclasses import field
 from http.client import HTTPConnection, HTTPException
 from threading import Lock
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from penstock.connectors.http_client import ForbiddenAddress, open_socket
 from penstock.errors import NotYetError, OptionError, RuntimeFailure
@@ -245,7 +245,8 @@ def registry_access(options: Mapping[str, object], reveal: Callable[[object], ob
             "records with the number of their schema need the option schema_registry.url",
             hint="add schema_registry.url = 'http://…', the address of the schema registry",
         )
-    if read("credentials") == "SASL_INHERIT":
+    wanted = read("credentials")
+    if wanted == "SASL_INHERIT":
         raise NotYetError(
             "QUERY_NOT_YET",
             "schema_registry.credentials = 'SASL_INHERIT' is not there yet",
@@ -261,6 +262,20 @@ def registry_access(options: Mapping[str, object], reveal: Callable[[object], ob
     login = read("user_info")
     if login is None and read("username") is not None:
         login = f"{read('username')}:{read('password') or ''}"
+    written = None if place.username is None else f"{unquote(place.username)}:{unquote(place.password or '')}"
+    if wanted == "URL" and (written is None or login is not None):
+        raise OptionError(
+            "CONFLICTING_OPTIONS" if login is not None else "MISSING_OPTION",
+            "schema_registry.credentials = 'URL' takes user and password from schema_registry.url",
+            hint="write http://user:password@host there and no other login, or leave schema_registry.credentials out",
+        )
+    if wanted == "USER_INFO" and login is None:
+        raise OptionError(
+            "MISSING_OPTION",
+            "schema_registry.credentials = 'USER_INFO' needs the option schema_registry.user_info",
+            hint="add schema_registry.user_info = 'user:password', as a reference",
+        )
+    login = login or written
     headers: dict[str, str] = {}
     token = read("token")
     if token is not None:

@@ -63,6 +63,13 @@ def refuse_options(options: Mapping[str, object], what: str) -> None:
             raise NotYetError(
                 "QUERY_NOT_YET", f"{key} = {str(not usual).lower()} of {what} is not there yet", hint="leave it out"
             )
+    codec = options.get("avro.codec")
+    if codec not in (None, "null"):
+        raise NotYetError(
+            "QUERY_NOT_YET",
+            f"avro.codec = '{codec}' of {what} is not there yet: records are bare, and not compressed by themselves",
+            hint="leave it out, or compress what is around them: compression.type of Kafka, compression of files",
+        )
 
 
 def source_schema(definition: SourceDefinition, outside: Outside) -> Schema:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.errors import NotYetError, RuntimeFailure
 from penstock.formats.avro_bytes import avro_rows
 from penstock.formats.avro_confluent import sink_writing
+from penstock.formats.json_schemas import sink_front as json_front
 from penstock.formats.outside import Outside
 from penstock.formats.protobuf_records import protobuf_rows
 
@@ -36,7 +37,8 @@ def encode_rows(
     import pyarrow as pa
 
     if format_name == "json":
-        records: Iterable[bytes | None] = _json(table, options)
+        opening = json_front(lambda: table.schema, options, outside or Outside())
+        records: Iterable[bytes | None] = [opening + record for record in _json(table, options)]
     elif format_name == "csv":
         records = _csv(table, options)
     elif format_name == "raw":

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.errors import NotYetError, RuntimeFailure
 from penstock.formats.avro_confluent import sink_writing
 from penstock.formats.avro_records import avro_record
+from penstock.formats.json_schemas import sink_front as json_front
 from penstock.formats.outside import Outside
 from penstock.formats.protobuf_records import protobuf_record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
@@ -38,7 +40,10 @@ def encode_frame(
 
     written = frame if columns is None else frame.select(*[_quoted(name) for name in columns])
     if format_name == "json":
+        opening = json_front(lambda: _arrow_schema(written), options, outside or Outside())
         record = _json(written, options)
+        if opening:
+            record = f.concat(f.lit(opening), record.cast("binary"))
     elif format_name == "debezium-json":
         record = _envelope(written, options)
     elif format_name == "csv":
@@ -48,10 +53,7 @@ def encode_frame(
     elif format_name == "protobuf":
         record = protobuf_record(written, options, outside or Outside())
     elif format_name in ("avro", "avro-confluent"):
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        rows = to_arrow_schema(written.schema, timezone="UTC")
-        schema, front = sink_writing(rows, format_name, options, outside or Outside())
+        schema, front = sink_writing(_arrow_schema(written), format_name, options, outside or Outside())
         record = f.concat(f.lit(front), avro_record(written, schema))
     else:
         raise NotYetError(
@@ -60,6 +62,12 @@ def encode_frame(
             hint="use json, csv, avro, protobuf, debezium-json or raw",
         )
     return frame.withColumn(_RECORD, f.coalesce(record, f.lit("")).cast("binary"))
+
+
+def _arrow_schema(frame: DataFrame) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(frame.schema, timezone="UTC")
 
 
 def _json(frame: DataFrame, options: Mapping[str, object]) -> Column:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.formats.json_schemas import is_framed
 from penstock.formats.quick_records import QUICK, QuicklyRead, with_quick
 from penstock.formats.texts import NESTED, RANGES, in_range, misfit, value_of
 from penstock.types import STRING
@@ -59,7 +60,7 @@ def decode_json(
 
     options = definition.options.values
     value = f.col("__value")
-    if options.get("json.confluent_schema_registry") is True:
+    if is_framed(options):
         value = f.expr(f"substring(__value, {_PREFIX + 1})")
     text = value.cast("string")
     empty = f.coalesce(f.btrim(text, f.lit(_BLANKS)), f.lit("")) == ""

@@ -117,7 +117,8 @@ class KeyTable:
             name = self._properties.get(wanted[len(prefix) :]) if wanted.startswith(prefix) else None
             if name is not None:
                 slot = passthrough.canonical + name
-                spec = OptionSpec(slot, passthrough.allowed[name], "", secret=name in passthrough.secret)
+                idle, secret = passthrough.idle.get(name), name in passthrough.secret
+                spec = OptionSpec(slot, passthrough.allowed[name], "", secret=secret, idle=idle)
                 return Match(slot, spec, Alias(slot), name)
         return None
 

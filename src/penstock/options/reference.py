@@ -116,9 +116,12 @@ def _family(family: OptionFamily) -> Iterator[str]:
 
 def _passthrough(spec: Passthrough) -> Iterator[str]:
     spellings = " or ".join(f"`{prefix}`" for prefix in spec.prefixes)
-    public = _words(sorted(set(spec.allowed) - spec.secret))
+    public = _words(sorted(set(spec.allowed) - spec.secret - set(spec.idle)))
     yield f"\nWith {spellings} before their name, these {spec.summary} are handed on:"
     yield f"{public}; and as secrets {_words(sorted(spec.secret))}."
+    if spec.idle:
+        yield "\nThese are taken and not handed on, with a notice that says why:\n"
+        yield from (f"- `{name}`: {reason}" for name, reason in sorted(spec.idle.items()))
 
 
 def _table(options: Iterable[OptionSpec], prefix: str = "") -> Iterator[str]:
@@ -142,6 +145,8 @@ def _default(spec: OptionSpec) -> str:
 
 def _meaning(spec: OptionSpec) -> str:
     parts = [spec.summary]
+    if spec.idle is not None:
+        parts.append(f"Taken, with a notice that it changes nothing: {spec.idle}.")
     marks = [*(["secret"] if spec.secret else []), *_only(spec.roles)]
     if marks:
         parts.append(f"({', '.join(marks)})")

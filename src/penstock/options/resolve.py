@@ -14,6 +14,7 @@ from penstock.options.foreign import refuse_foreign_database, refuse_foreign_opt
 from penstock.options.matching import KeyTable, key_table
 from penstock.options.problems import unknown_options
 from penstock.options.reading import Given, defaults, read_options
+from penstock.options.registry_use import check_registry
 from penstock.options.resolved import PassedValue, ResolvedOptions
 from penstock.options.schema import Changes, ConnectorSpec, Draft, FormatSpec, OptionSpec, Problem, Role
 from penstock.options.settings import default_settings
@@ -72,7 +73,7 @@ def resolve_options(
         refuse_foreign_options(readings.unknown, connector.name, table)
         hint = None if chosen.named else other_connector(readings.unknown)
         raise unknown_options(readings.unknown, table, f"connector '{connector.name}'", hint)
-    return _Resolution(request, connector, written.value, table, readings.given).result()
+    return _Resolution(request, connector, written.value, written.key, table, readings.given).result()
 
 
 @frozen
@@ -82,6 +83,7 @@ class _Resolution:
     request: _Request
     connector: ConnectorSpec
     format: FormatSpec | None
+    key_format: FormatSpec | None
     table: KeyTable
     given: Mapping[str, Given]
 
@@ -95,6 +97,7 @@ class _Resolution:
         self._require(specs)
         try:
             self.connector.check(draft)
+            check_registry(draft, *(each.name if each else None for each in (self.format, self.key_format)))
         except Problem as problem:
             raise self._error(problem) from None
         values.update(self.connector.derive(draft))
@@ -114,8 +117,13 @@ class _Resolution:
             available=self.connector.available and (self.format is None or self.format.available),
             event_time_field=self._text("event_time_field"),
             watermark_field=self._text("watermark_field"),
-            notices=self.connector.notices(draft),
+            notices=(*self.connector.notices(draft), *self._idle()),
         )
+
+    def _idle(self) -> tuple[str, ...]:
+        """What to tell of options that are taken and change nothing."""
+        specs = {key: reading.match.spec for key, reading in self.given.items()}
+        return tuple(f"option {key} changes nothing here: {spec.idle}" for key, spec in specs.items() if spec.idle)
 
     def _roles(self) -> tuple[Role, frozenset[Role]]:
         request, connector = self.request, self.connector

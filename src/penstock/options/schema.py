@@ -34,6 +34,7 @@ class OptionSpec:
 
     `literal`: the plan itself needs the value, so that a reference, which is read only at run time, is refused.
     `setting` names the setting that gives the value when the statement does not; it wins over `default`.
+    `idle` says why the option changes nothing here; who gives it is told so by a notice.
     """
 
     key: str
@@ -46,6 +47,7 @@ class OptionSpec:
     required: bool = False
     literal: bool = False
     setting: str | None = None
+    idle: str | None = None
 
     def spellings(self) -> tuple[Alias, ...]:
         """The canonical key and every alias."""
@@ -64,13 +66,17 @@ class OptionFamily:
 
 @frozen
 class Passthrough:
-    """Client properties handed on under `canonical` + name; `prefixes` are the spellings, `allowed` the closed list."""
+    """Client properties handed on under `canonical` + name; `prefixes` are the spellings, `allowed` the closed list.
+
+    `idle` are those that are taken and not handed on, each with the reason, which a notice tells.
+    """
 
     canonical: str
     prefixes: tuple[str, ...]
     allowed: Mapping[str, Kind] = field(hash=False)
     secret: frozenset[str]
     summary: str
+    idle: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 class Problem(Exception):

@@ -11,13 +11,9 @@ from penstock.catalog.snapshot import Catalog
 from penstock.frozen import frozen
 from penstock.plan.context import PlanSettings
 from penstock.secrets import Secret
-from penstock.sql.dialects import arroyo, flink, risingwave
-from penstock.sql.dialects.defaults import PENSTOCK, Defaults
+from penstock.sql.dialects.defaults import DEFAULTS
 from penstock.sql.statements import Emit
 
-_DEFAULTS: Mapping[str, Defaults] = {
-    defaults.dialect: defaults for defaults in (PENSTOCK, flink.DEFAULTS, arroyo.DEFAULTS, risingwave.DEFAULTS)
-}
 _NO_SECRETS: Mapping[str, Secret] = MappingProxyType({})
 _EMPTY: Mapping[str, object] = MappingProxyType({})
 
@@ -38,7 +34,7 @@ class Session:
     def plan_settings(self) -> PlanSettings:
         """The settings that change what a query means."""
         dialect = str(self.settings.get("dialect", "penstock"))
-        defaults = _DEFAULTS[dialect]
+        defaults = DEFAULTS[dialect]
         delay = self.settings.get("default_watermark_delay", timedelta(seconds=5))
         assert isinstance(delay, timedelta)
         return PlanSettings(

@@ -61,6 +61,15 @@ def check_slots(spec: JobSpec, scans: list[CheckedScan], slots: int) -> None:
             f"job {spec.name} in real-time mode keeps a task on each of {needed} partitions, and Spark runs {slots}",
             hint=f"start with the setting parallelism = {needed + 1} or more: others need one, too",
         )
+    for scan in scans:
+        most = scan.definition.options.values.get("max_parallelism")
+        if isinstance(most, int) and scan.partitions > most:
+            raise OptionError(
+                "INVALID_OPTION",
+                f"job {spec.name} in real-time mode keeps a task on each of {scan.partitions} partitions of "
+                f"{scan.definition.name}, and max_parallelism is {most}",
+                hint=f"set max_parallelism = {scan.partitions} or more",
+            )
 
 
 def explain_realtime(statement: Statement | None, plan: LogicalPlan, session: Session) -> str | None:
@@ -93,6 +102,7 @@ def explain_realtime(statement: Statement | None, plan: LogicalPlan, session: Se
     return f"yes: each row is written at once, at least once; offsets are kept every {seconds:g} seconds"
 
 
+_NO_BATCHES: Final = "max_rows_per_batch limits a batch, and rows are written without waiting for one"
 _NO_VIEW: Final = "its rows go to a view, and Spark writes to topics of Kafka only"
 
 
@@ -115,6 +125,8 @@ def _reasons(spec: JobSpec) -> Iterator[str]:
         yield "it joins a dimension"
     if plan.functions:
         yield f"it calls functions in Python: {', '.join(plan.functions)}"
+    if spec.options.max_rows_per_batch is not None:
+        yield _NO_BATCHES
     for source in spec.sources:
         yield from _of_source(source)
     yield from _of_sink(spec.sink)
@@ -125,6 +137,8 @@ def _of_source(source: SourceDefinition) -> Iterator[str]:
     formats = [source.options.format, values.get("key.format")]
     if source.bounded:
         yield f"{source.name} comes to an end"
+    if values.get("max_rows_per_batch") is not None:
+        yield _NO_BATCHES
     if values.get("bad_data") == "fail":
         yield f"{source.name} has bad_data = 'fail', and rows are written before anybody looks at the bad ones"
     for name in formats:
@@ -142,6 +156,8 @@ def _of_sink(sink: SinkDefinition) -> Iterator[str]:
         column.metadata == "timestamp" and not column.virtual for column in sink.columns
     ):
         yield f"records of sink {sink.name} have a timestamp of their own, which Spark's sink cannot set"
+    if values.get("sink.parallelism") is not None:
+        yield f"sink {sink.name} has sink.parallelism, and the tasks that read are those that write"
     for name in (sink.options.format, values.get("key.format")):
         if name in _IN_PYTHON:
             yield f"records of sink {sink.name} in format {name} are written in Python"

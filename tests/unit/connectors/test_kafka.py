@@ -13,6 +13,7 @@ from penstock.connectors.kafka import KafkaSource
 from penstock.connectors.kafka_access import access_of
 from penstock.connectors.kafka_notes import KafkaNotes, load_notes, save_notes
 from penstock.connectors.kafka_offsets import folded_offset, read_kafka_offset
+from penstock.connectors.kafka_positions import final_offsets
 from penstock.connectors.kafka_records import check_record_options, records
 from penstock.connectors.kafka_sink import task_options
 from penstock.connectors.metadata_columns import hidden_columns
@@ -122,6 +123,36 @@ def test_the_two_offsets_of_a_scan_are_one() -> None:
         with pytest.raises(PenstockError) as raised:
             folded_offset('{"a": {"0": 7, "1": 0}}', None, notes, known)
         assert raised.value.condition == "PARTITIONS_CHANGED"
+
+
+class Cluster:
+    """A topic with two partitions of a hundred records each, one in a millisecond."""
+
+    def ends(self, found: list[tuple[str, int]], *, committed: bool) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(found, 100)
+
+    def at_time(self, found: list[tuple[str, int]], ms: int) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(found, ms)
+
+    def group_offsets(self, group: str, found: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return {one: 9 for one in found if group == "g"}
+
+
+@pytest.mark.parametrize(
+    ("options", "ends"),
+    [
+        ("'scan.bounded.timestamp-millis' = '17'", [17, 17]),
+        ("'scan.bounded.mode' = 'timestamp', 'scan.bounded.timestamp-millis' = '17'", [17, 17]),
+        ("'scan.bounded.specific-offsets' = 'partition:0,offset:42;partition:1,offset:300'", [42, 100]),
+        ("'scan.bounded.mode' = 'group-offsets', 'properties.group.id' = 'g'", [9, 9]),
+        ("'scan.bounded.mode' = 'latest-offset'", [100, 100]),
+    ],
+)
+def test_where_a_source_ends_is_asked_of_the_brokers(options: str, ends: list[int]) -> None:
+    definition = declared_source(f"CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = 't', {options})")
+    assert definition.bounded
+    cluster: Any = Cluster()
+    assert list(final_offsets(cluster, definition, [("t", 0), ("t", 1)]).values()) == ends
 
 
 def test_the_source_is_one_that_spark_reads_itself() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 
 import pytest
@@ -74,6 +75,13 @@ def test_logging_in(server: RegistryServer, options: dict[str, object], header: 
     assert raised.value.condition == "REGISTRY_REFUSED"
 
 
+@pytest.mark.parametrize("options", [{}, {"schema_registry.credentials": "URL"}])
+def test_a_login_in_the_address(options: dict[str, object]) -> None:
+    access = registry_access({"schema_registry.url": "http://u:p%40x@host:81/a", **options}, reveal)
+    assert access.headers == {"Authorization": "Basic " + base64.b64encode(b"u:p@x").decode()}
+    assert access.origin == "http://host:81"
+
+
 def test_a_registry_that_fails_is_asked_again_and_then_told_of(server: RegistryServer) -> None:
     server.put("s", ONE, 1)
     server.failing = 2
@@ -99,6 +107,9 @@ def test_a_registry_that_is_not_there(server: RegistryServer) -> None:
         ({"url": "ftp://host"}, "INVALID_OPTION"),
         ({"url": "http://host:99999"}, "INVALID_OPTION"),
         ({"url": "http://host", "credentials": "SASL_INHERIT"}, "QUERY_NOT_YET"),
+        ({"url": "http://host", "credentials": "URL"}, "MISSING_OPTION"),
+        ({"url": "http://u:p@host", "credentials": "URL", "username": "v"}, "CONFLICTING_OPTIONS"),
+        ({"url": "http://u:p@host", "credentials": "USER_INFO"}, "MISSING_OPTION"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, object], condition: str) -> None:

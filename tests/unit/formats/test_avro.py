@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import PenstockError
+from penstock.errors import NotYetError, PenstockError
 from penstock.formats import Outside, encode_rows
 from penstock.formats.avro_confluent import known_schemas, reader_for
 from penstock.formats.avro_schemas import END, columns_of, given_schema, marked, narrowed, read_schema, schema_of
@@ -229,6 +229,17 @@ def test_rows_get_the_number_of_their_schema() -> None:
     assert json.loads(registry.subjects["t-value"][1][1]) == json.loads(schema)
     with pytest.raises(PenstockError, match="no schema 5"):
         encode_rows(rows, "avro-confluent", {"avro.schema_id": 5}, outside)
+
+
+@pytest.mark.parametrize("own", [{"avro.codec": "deflate"}, {"avro.raw_datums": False}])
+def test_what_is_for_files_of_avro_is_refused(own: dict[str, object]) -> None:
+    import pyarrow as pa
+
+    rows = pa.table({"x": [1.0]})
+    (key,) = own
+    with pytest.raises(NotYetError, match=key):
+        encode_rows(rows, "avro", own)
+    assert encode_rows(rows, "avro", {"avro.codec": "null"}).to_pylist() == encode_rows(rows, "avro", {}).to_pylist()
 
 
 def test_what_is_known_of_the_schemas_of_a_topic() -> None:

@@ -112,8 +112,34 @@ def test_start_position_is_latest_for_kafka_and_said() -> None:
     assert "start" not in found.given
 
 
-def test_start_position_follows_the_dialect_setting() -> None:
-    assert resolve(KAFKA, settings={"dialect": "risingwave"}).values["start"] == "earliest"
+@pytest.mark.parametrize("written", [{}, {"group_id_prefix": "g"}])
+def test_start_at_a_group_that_is_not_named_is_told(written: dict[str, object]) -> None:
+    told = "start = 'group' without group_id begins at the latest offset"
+    assert told in resolve({**KAFKA, "start": "group", **written}).notices
+    assert told not in resolve({**KAFKA, "start": "group", "group_id": "g"}).notices
+
+
+@pytest.mark.parametrize(
+    ("dialect", "written", "start"),
+    [
+        ("penstock", {}, "latest"),
+        ("penstock", {"properties.group.id": "g"}, "latest"),
+        ("arroyo", {"source.group_id": "g"}, "latest"),
+        ("risingwave", {"properties.group.id": "g"}, "earliest"),
+        ("flink", {}, "latest"),
+        ("flink", {"properties.group.id": "g"}, "group"),
+        ("flink", {"properties.group.id": "g", "scan.startup.mode": "earliest-offset"}, "earliest"),
+        ("flink", {"properties.group.id": "g", "scan.startup.timestamp-millis": "17"}, "timestamp"),
+        ("flink", {"connector": "upsert-kafka", "properties.group.id": "g"}, "earliest"),
+    ],
+)
+def test_start_position_follows_the_dialect_setting(dialect: str, written: dict[str, object], start: str) -> None:
+    found = resolve({**KAFKA, **written}, settings={"dialect": dialect})
+    assert found.values["start"] == start
+    told = {"group": "reads from what the group has read", "latest": "reads from the latest offset"}
+    assert any(notice.startswith(told.get(start, "reads from")) for notice in found.notices) is (
+        found.connector == "kafka" and not any("start" in key for key in written)
+    )
 
 
 def test_start_timestamp_in_milliseconds_dec3() -> None:
@@ -129,6 +155,49 @@ def test_start_offsets_of_each_partition() -> None:
     assert found.values["start_offsets"] == ((0, 42), (1, 300))
     error = refusal({**KAFKA, "scan.startup.specific-offsets": "0=42"})
     assert (error.condition, error.span and error.span.line) == ("INVALID_OPTION", 3)
+
+
+OFFSETS = "partition:0,offset:42"
+
+
+@pytest.mark.parametrize("connector", ["kafka", "upsert-kafka"])
+@pytest.mark.parametrize(
+    ("written", "end"),
+    [
+        ({}, "unbounded"),
+        ({"scan.bounded.mode": "unbounded"}, "unbounded"),
+        ({"scan.bounded.mode": "latest-offset"}, "latest"),
+        ({"scan.bounded.mode": "group-offsets", "properties.group.id": "g"}, "group"),
+        ({"scan.bounded.mode": "timestamp", "scan.bounded.timestamp-millis": "17"}, "timestamp"),
+        ({"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": OFFSETS}, "offsets"),
+        ({"scan.bounded.timestamp-millis": "17"}, "timestamp"),
+        ({"scan.bounded.specific-offsets": OFFSETS}, "offsets"),
+        ({"end_timestamp": "2026-01-01 00:00:00"}, "timestamp"),
+        ({"end_offsets": OFFSETS}, "offsets"),
+    ],
+)
+def test_where_a_source_ends(connector: str, written: dict[str, object], end: str) -> None:
+    found = resolve({"connector": connector, "topic": "t", **written})
+    assert found.values["end"] == end
+    assert found.bounded is (end != "unbounded")
+
+
+@pytest.mark.parametrize("connector", ["kafka", "upsert-kafka"])
+def test_a_time_or_offsets_to_begin_at_are_a_start(connector: str) -> None:
+    topic = {"connector": connector, "topic": "t"}
+    assert resolve({**topic, "start_timestamp": 17}).values["start"] == "timestamp"
+    assert resolve({**topic, "start_offsets": OFFSETS}).values["start"] == "offsets"
+
+
+@pytest.mark.parametrize("position", ["start", "end"])
+def test_a_time_and_offsets_at_once_are_refused(position: str) -> None:
+    both = {f"{position}_timestamp": 17, f"{position}_offsets": OFFSETS}
+    assert refusal({**KAFKA, **both}).condition == "CONFLICTING_OPTIONS"
+
+
+def test_the_offsets_of_no_group_are_no_end() -> None:
+    error = refusal({**KAFKA, "scan.bounded.mode": "group-offsets"})
+    assert (error.condition, error.span and error.span.line) == ("MISSING_OPTION", 3)
 
 
 def test_start_without_what_it_needs() -> None:
@@ -396,6 +465,8 @@ def test_datagen_fields_are_a_family() -> None:
         ({"connector": "filesystem", "path": "a", "source.monitor-interval": "1 s"}, False),
         ({"connector": "file", "path": "a", "tail": True}, False),
         ({"connector": "kafka", "topic": "t", "scan.bounded.mode": "latest-offset"}, True),
+        ({"connector": "kafka", "topic": "t", "scan.bounded.timestamp-millis": "17"}, True),
+        ({"connector": "kafka", "topic": "t", "scan.bounded.mode": "unbounded"}, False),
         ({"connector": "postgres", "host": "h", "table": "t"}, True),
     ],
 )
@@ -471,6 +542,7 @@ def test_what_runs_today_and_everything_of_ours_is_declared() -> None:
 )
 def test_canonical_options_mean_the_same(written: dict[str, object]) -> None:
     first = resolve(written)
+    assert first.bounded is (first.values.get("end", "unbounded") != "unbounded" or first.connector == "file")
     again = resolve({option.key: option.value for option in first.canonical})
     assert again == first
 

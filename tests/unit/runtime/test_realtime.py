@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from penstock.catalog.model import SinkDefinition
-from penstock.errors import NotYetError
+from penstock.errors import NotYetError, OptionError
 from penstock.plan.script import analyze_script
 from penstock.runtime.job_statements import make_insert_spec, make_sink_spec
-from penstock.runtime.realtime import batch_length, explain_realtime
+from penstock.runtime.realtime import batch_length, check_slots, explain_realtime
 from penstock.sql.statements import CreateMaterializedView, CreateSink, Insert
 
 RELATIONS = """
@@ -19,10 +22,12 @@ RELATIONS = """
     CREATE STREAM ends (n INT) WITH (connector = 'kafka', topic = 't', 'end' = 'latest');
     CREATE STREAM registered (n INT) WITH (
       connector = 'kafka', topic = 't', format = 'avro-confluent', 'schema_registry.url' = 'http://127.0.0.1:1');
+    CREATE STREAM limited (n INT) WITH (connector = 'kafka', topic = 't', max_rows_per_batch = 5);
     CREATE STREAM inside (n INT) WITH (connector = 'topic');
     CREATE SINK out (n BIGINT) WITH (connector = 'kafka', topic = 'o');
     CREATE SINK once (n BIGINT) WITH (connector = 'kafka', topic = 'o', delivery = 'exactly_once');
     CREATE SINK dated (n BIGINT, at TIMESTAMP METADATA FROM 'timestamp') WITH (connector = 'kafka', topic = 'o');
+    CREATE SINK narrow (n BIGINT) WITH (connector = 'kafka', topic = 'o', 'sink.parallelism' = 1);
     CREATE SINK nowhere (n BIGINT) WITH (connector = 'blackhole');
 """
 WINDOW = "COUNT(*) FROM TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' SECOND) GROUP BY window_start"
@@ -69,6 +74,8 @@ def told(statement: str) -> str | None:
         ("out", "n FROM ends", "no: ends comes to an end"),
         ("out", "n FROM registered", "no: schemas of registered may come while it runs"),
         ("out", "n FROM inside", "no: inside is over connector 'topic', and Spark reads from Kafka only"),
+        ("out", "n FROM limited", "no: max_rows_per_batch limits a batch"),
+        ("narrow", "n FROM s", "no: sink narrow has sink.parallelism"),
         ("once", "n FROM s", "no: sink once is exactly once"),
         ("dated", "n, ts FROM s", "no: records of sink dated have a timestamp of their own"),
         ("nowhere", "n FROM s", "no: sink nowhere is over connector 'blackhole', and Spark writes to Kafka only"),
@@ -99,7 +106,30 @@ def test_a_sink_with_its_query() -> None:
     assert told(made.format("mode = 'realtime'", WINDOW)) == (
         "no: it keeps state between rows: windows, joins, DISTINCT and aggregates need batches"
     )
+    assert told(made.format("mode = 'realtime', max_rows_per_batch = 5", "n FROM s")) == (
+        "no: max_rows_per_batch limits a batch, and rows are written without waiting for one"
+    )
     assert told(made.format("partitions = 1", "n FROM s")) is None
+
+
+def test_more_partitions_than_readers_are_refused() -> None:
+    *_, report = analyze_script(
+        "CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = 't', max_parallelism = 2);"
+        "CREATE SINK k WITH (connector = 'kafka', topic = 'o', mode = 'realtime') AS SELECT n FROM s"
+    )
+    assert report.analysis is not None, report.error
+    assert report.plan is not None
+    definition = report.analysis.definition
+    assert isinstance(definition, SinkDefinition)
+    spec = make_sink_spec(definition, report.plan, report.analysis.session)
+    (source,) = spec.sources
+
+    def scans(partitions: int) -> Any:
+        return [SimpleNamespace(definition=source, partitions=partitions)]
+
+    check_slots(spec, scans(2), 8)
+    with pytest.raises(OptionError, match="each of 3 partitions of s, and max_parallelism is 2"):
+        check_slots(spec, scans(3), 8)
 
 
 def test_options_of_the_job_among_those_of_the_sink() -> None:

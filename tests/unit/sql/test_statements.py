@@ -9,8 +9,7 @@ from penstock.errors import NotYetError, PenstockError, UnsupportedError
 from penstock.plan.script import analyze_script
 from penstock.secrets import Secret
 from penstock.sql import statements as s
-from penstock.sql.dialects import arroyo, flink, risingwave
-from penstock.sql.dialects.defaults import PENSTOCK
+from penstock.sql.dialects.defaults import DEFAULTS
 from penstock.sql.format import format_statement
 from penstock.sql.script import parse_script, parse_statement
 from penstock.sql.statements import Emit, Name, OptionValue
@@ -408,15 +407,12 @@ def test_a_time_that_is_none() -> None:
 
 def test_defaults_of_the_dialects() -> None:
     """DEC15: Flink and Arroyo wait for the window, RisingWave tells every change."""
-    found = {
-        d.dialect: (d.windows, d.others, d.start)
-        for d in (PENSTOCK, flink.DEFAULTS, arroyo.DEFAULTS, risingwave.DEFAULTS)
-    }
+    found = {name: (each.windows, each.others) for name, each in DEFAULTS.items()}
     assert found == {
-        "penstock": (Emit.FINAL, Emit.CHANGES, "default"),
-        "flink": (Emit.FINAL, Emit.CHANGES, "group-offsets"),
-        "arroyo": (Emit.FINAL, Emit.CHANGES, "latest"),
-        "risingwave": (Emit.CHANGES, Emit.CHANGES, "earliest"),
+        "penstock": (Emit.FINAL, Emit.CHANGES),
+        "flink": (Emit.FINAL, Emit.CHANGES),
+        "arroyo": (Emit.FINAL, Emit.CHANGES),
+        "risingwave": (Emit.CHANGES, Emit.CHANGES),
     }
 
 

@@ -92,6 +92,7 @@ _COMMITS: Final = "leave it out; what a batch has written is there as soon as th
 _TIME_PARTITIONS: Final = "compute a column such as day and give it in partition_by"
 _COMPACTION: Final = "leave it out, and say how large files become with rollover_size"
 _WHOLE_TABLE: Final = "leave it out; a table that is looked up is read whole, and again after refresh"
+_OTHER_LOGIN: Final = "log in with sasl.mechanism = 'SCRAM-SHA-512' or 'PLAIN', or with a certificate"
 _ALIGNMENT: Final = "leave it out; idle_timeout says when a silent partition no longer holds the watermark back"
 
 # By connector, and for all under '': the beginning of a key, and what to do instead.
@@ -130,7 +131,14 @@ NOT_YET_OPTIONS: Final = {
         "rolling_policy.": _LEAVE_OUT,
         "target_file_size": _LEAVE_OUT,
     },
-    "kafka": {"privatelink.": _LEAVE_OUT},
+    "kafka": {
+        "privatelink.": _LEAVE_OUT,
+        **{
+            f"{prefix}sasl.{family}": _OTHER_LOGIN
+            for prefix in ("kafka.", "properties.")
+            for family in ("kerberos.", "oauthbearer.", "login.connect.", "login.read.")
+        },
+    },
     "postgres": {
         "connection.": _LEAVE_OUT,
         "scan.partition.": _WHOLE_TABLE,

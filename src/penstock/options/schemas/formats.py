@@ -11,6 +11,7 @@ _TIMESTAMPS: Final = Choice(
     ("iso-8601", "sql", "epoch_ms"),
     {"iso_8601": "iso-8601", "rfc3339": "iso-8601", "unix_millis": "epoch_ms", "unixmillis": "epoch_ms"},
 )
+_KEYS_OF_MAPS: Final = "a map has no NULL among its keys"
 
 
 def _json(prefix: str) -> tuple[OptionSpec, ...]:
@@ -32,24 +33,26 @@ def _json(prefix: str) -> tuple[OptionSpec, ...]:
         OptionSpec(
             f"{prefix}.map_null_key",
             Choice(("fail", "drop", "literal")),
-            "what becomes of a map entry without a key",
+            "what becomes of a map entry without a key.",
             aliases=(f"{prefix}.map-null-key.mode",),
             roles=SINK,
+            idle=_KEYS_OF_MAPS,
         ),
         OptionSpec(
             f"{prefix}.map_null_key_literal",
             Text(),
-            "the key to write instead",
+            "the key to write instead.",
             aliases=(f"{prefix}.map-null-key.literal",),
             roles=SINK,
+            idle=_KEYS_OF_MAPS,
         ),
         OptionSpec(
             f"{prefix}.decimal_as_plain_number",
             Boolean(),
-            "whether decimals are written without an exponent",
-            default=True,
+            "whether decimals are written without an exponent.",
             aliases=(f"{prefix}.encode.decimal-as-plain-number",),
             roles=SINK,
+            idle="decimals keep all their digits, and those below a millionth may be written with an exponent",
         ),
         OptionSpec(
             f"{prefix}.ignore_null_fields",
@@ -154,12 +157,17 @@ JSON: Final = FormatSpec(
             Boolean(),
             "whether the record carries its schema, as Kafka Connect writes it",
             default=False,
+            roles=READ,
         ),
         OptionSpec(
             "json.confluent_schema_registry", Boolean(), "whether records begin with a schema id", default=False
         ),
         OptionSpec(
-            "json.schema_id", Integer(minimum=0), "the schema id to write", aliases=("json.confluent_schema_version",)
+            "json.schema_id",
+            Integer(minimum=0),
+            "the schema id to write, instead of that of a schema made of the columns",
+            aliases=("json.confluent_schema_version",),
+            roles=SINK,
         ),
         *_REGISTRY,
     ),
@@ -240,8 +248,9 @@ RAW: Final = FormatSpec(
         OptionSpec(
             "raw.endianness",
             Choice(("big-endian", "little-endian")),
-            "taken for scripts of Flink, and without effect: a raw column is a text or bytes",
+            "the order of the bytes of a number.",
             default="big-endian",
+            idle="a raw column is a text or bytes",
         ),
     ),
     aliases=("raw_string", "raw_bytes", "bytes", "text"),
@@ -259,7 +268,7 @@ AVRO: Final = FormatSpec(
             "avro.confluent_schema_registry", Boolean(), "whether records begin with a schema id", default=False
         ),
         OptionSpec("avro.raw_datums", Boolean(), "whether records are bare, without a file header", default=True),
-        OptionSpec("avro.schema_id", Integer(minimum=0), "the schema id to write"),
+        OptionSpec("avro.schema_id", Integer(minimum=0), "the schema id to write", roles=SINK),
         OptionSpec(
             "avro.into_unstructured_json",
             Boolean(),
@@ -276,9 +285,10 @@ AVRO: Final = FormatSpec(
         OptionSpec(
             "avro.timestamp_mapping",
             Choice(("legacy", "standard")),
-            "accepted for Flink texts; times are read by their Avro type",
+            "which Avro type a time has.",
             aliases=("avro.timestamp_mapping.legacy",),
             roles=BOTH,
+            idle="times are read and written by the type that the schema gives them",
         ),
     ),
 )

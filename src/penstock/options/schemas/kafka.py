@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from penstock.options.schema import BOTH, SINK, SOURCE, Alias, ConnectorSpec, Draft, OptionSpec, Problem
 from penstock.options.schemas.common import BAD_DATA, DELIVERY, PRIMARY_KEY, SINK_PARALLELISM, STREAM_SOURCE
-from penstock.options.schemas.kafka_client import CLIENT
+from penstock.options.schemas.kafka_client import CLIENT, SASL_MECHANISM
 from penstock.options.values import Boolean, Choice, Duration, Integer, Moment, Names, Offsets, Text, Word
+from penstock.sql.dialects.defaults import DEFAULTS, PENSTOCK
 
 _START: Final = Choice(
     ("earliest", "latest", "group", "timestamp", "offsets"),
@@ -22,6 +24,8 @@ _END: Final = Choice(
     ("unbounded", "latest", "group", "timestamp", "offsets"),
     {"latest-offset": "latest", "group-offsets": "group", "specific-offsets": "offsets"},
 )
+
+_BATCHES: Final = "each batch is written as a whole, and at once"
 
 BOOTSTRAP: Final = OptionSpec(
     "bootstrap_servers",
@@ -115,9 +119,10 @@ _CONSUMER: Final = (
     OptionSpec(
         "partition_discovery",
         Duration(zero=True),
-        "how often new partitions and topics are looked for; with each batch when not given",
+        "how often new partitions and topics are looked for.",
         aliases=("scan.topic-partition-discovery.interval",),
         roles=SOURCE,
+        idle="they are looked for with each batch",
     ),
     OptionSpec(
         "on_data_loss",
@@ -174,21 +179,23 @@ _PRODUCER: Final = (
     OptionSpec(
         "flush_rows",
         Integer(minimum=0),
-        "rows gathered before a flush; Spark's batches decide, so it is only an upper bound",
+        "rows gathered before a flush.",
         aliases=("sink.buffer-flush.max-rows",),
         roles=SINK,
+        idle=_BATCHES,
     ),
     OptionSpec(
         "flush_interval",
         Duration(zero=True),
-        "the longest time before a flush",
+        "the longest time before a flush.",
         aliases=("sink.buffer-flush.interval",),
         roles=SINK,
+        idle=_BATCHES,
     ),
     OptionSpec(
         "partitions",
         Integer(minimum=1),
-        "how many partitions the topic is created with when it is not there; without it, it must be there",
+        "how many partitions the topic is created with when a job finds none; without it, it must be there",
         roles=SINK,
     ),
     OptionSpec("replication_factor", Integer(minimum=1), "how often a topic that is created is kept", roles=SINK),
@@ -197,7 +204,7 @@ _PRODUCER: Final = (
 )
 _LOGIN: Final = (
     OptionSpec("auth.type", Choice(("none", "sasl")), "how to log in, as Arroyo writes it"),
-    OptionSpec("auth.mechanism", Text(), "the SASL mechanism"),
+    OptionSpec("auth.mechanism", SASL_MECHANISM, "the SASL mechanism"),
     OptionSpec("auth.protocol", Choice(("SASL_PLAINTEXT", "SASL_SSL")), "the security protocol"),
     OptionSpec("auth.username", Text(), "the user"),
     OptionSpec("auth.password", Text(), "the password", secret=True),
@@ -216,12 +223,13 @@ _REGISTRY: Final = (
     ),
 )
 
-# Where the statement does not say, a new job begins where that system would begin.
-_DIALECT_START: Final = {"risingwave": "earliest"}
-
 
 def _default_start(draft: Draft) -> str:
-    return _DIALECT_START.get(str(draft.settings.get("dialect")), "latest")
+    """Where a new job begins when the statement does not say: where the system would whose dialect is set."""
+    start = DEFAULTS[str(draft.settings.get("dialect", PENSTOCK.dialect))].start
+    if start == "group-offsets":
+        return "group" if "group_id" in draft.given else "latest"
+    return "latest" if start == "default" else start
 
 
 def _check(draft: Draft) -> None:
@@ -239,6 +247,13 @@ def _check(draft: Draft) -> None:
             hint="keep one of them",
             key="topic_pattern",
         )
+    if {"transactional_id_prefix", "kafka.transaction.id.prefix"} <= given:
+        raise Problem(
+            "CONFLICTING_OPTIONS",
+            "transactional_id_prefix and kafka.transaction.id.prefix are both given",
+            hint="keep one of them",
+            key="kafka.transaction.id.prefix",
+        )
     topics = values.get("topic")
     if draft.role == "sink" and isinstance(topics, tuple) and len(topics) > 1:
         raise Problem("INVALID_OPTION", "a sink writes to one topic", hint="make a sink for each topic", key="topic")
@@ -255,26 +270,63 @@ def _check(draft: Draft) -> None:
                     hint="leave out one of the two",
                     key=detail,
                 )
+        if {f"{position}_timestamp", f"{position}_offsets"} <= given:
+            raise Problem(
+                "CONFLICTING_OPTIONS",
+                f"{position}_timestamp and {position}_offsets are both given",
+                hint="keep one of them",
+                key=f"{position}_offsets",
+            )
+    if values.get("end") == "group" and "group_id" not in given:
+        raise Problem(
+            "MISSING_OPTION",
+            "end = 'group' needs the option group_id",
+            hint="add group_id = '…', or end = 'latest'",
+            key="end",
+        )
 
 
 def _notices(draft: Draft) -> tuple[str, ...]:
     found: list[str] = []
     positions = {"start", "start_timestamp", "start_offsets"}
     if draft.role == "source" and not positions & draft.given:
-        found.append(f"reads from the {_default_start(draft)} offset, because start is not given")
-    if draft.values.get("start") == "group" and not {"group_id", "group_id_prefix"} & draft.given:
+        start = _default_start(draft)
+        where = "what the group has read" if start == "group" else f"the {start} offset"
+        found.append(f"reads from {where}, because start is not given")
+    if draft.values.get("start") == "group" and "group_id" not in draft.given:
         found.append("start = 'group' without group_id begins at the latest offset")
+    found += (f"option {key} changes nothing here: {reason}" for key, reason in _moot(draft))
     if "bootstrap_servers" not in draft.given:
         found.append("bootstrap_servers comes from the setting kafka.bootstrap_servers")
     return tuple(found)
 
 
+def _moot(draft: Draft) -> Iterator[tuple[str, str]]:
+    """What changes nothing because of what another option says, or does not say; and the reason."""
+    values, given = draft.values, draft.given
+    if draft.role == "source" and "kafka.auto.offset.reset" in given and values.get("start") != "group":
+        yield "kafka.auto.offset.reset", "it says where a group without offsets begins, with start = 'group'"
+    if draft.role == "sink" and values.get("delivery") != "exactly_once":
+        for key in ("transactional_id_prefix", "kafka.transaction.id.prefix", "kafka.transaction.timeout.ms"):
+            if key in given:
+                yield key, "there are transactions with delivery = 'exactly_once' only"
+
+
 def _derive(draft: Draft) -> dict[str, object]:
-    if draft.role != "source" or "start" in draft.given:
+    return {} if draft.role != "source" else {**_position(draft, "start", _default_start(draft)), **_end(draft)}
+
+
+def _end(draft: Draft) -> dict[str, object]:
+    """Who says at which time or offset to end, wants an end."""
+    return _position(draft, "end", "unbounded")
+
+
+def _position(draft: Draft, position: str, otherwise: str) -> dict[str, object]:
+    """Where a source begins or ends: as it says, or by the time or the offsets that it gives."""
+    if position in draft.given:
         return {}
-    if "start_timestamp" in draft.given:
-        return {"start": "timestamp"}
-    return {"start": "offsets" if "start_offsets" in draft.given else _default_start(draft)}
+    kinds = [kind for kind in ("timestamp", "offsets") if f"{position}_{kind}" in draft.given]
+    return {position: kinds[0] if kinds else otherwise}
 
 
 def _ends(draft: Draft) -> bool:
@@ -310,7 +362,7 @@ KAFKA: Final = ConnectorSpec(
 
 def _upsert_derive(draft: Draft) -> dict[str, object]:
     # A table kept by key means nothing without its beginning.
-    return {"start": "earliest"} if draft.role == "source" and "start" not in draft.given else {}
+    return {} if draft.role != "source" else {**_position(draft, "start", "earliest"), **_end(draft)}
 
 
 UPSERT_KAFKA: Final = ConnectorSpec(

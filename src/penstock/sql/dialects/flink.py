@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from penstock.sql.dialects.defaults import Defaults
 from penstock.sql.nodes import SystemTime
-from penstock.sql.statements import Emit
 
 if TYPE_CHECKING:
     from penstock.sql.relations import RelationGrammar
 
 NAME = "Flink"
-
-# Without committed offsets group-offsets fails in Flink; we take latest there.
-DEFAULTS: Final = Defaults("flink", windows=Emit.FINAL, others=Emit.CHANGES, start="group-offsets")
 
 
 def snapshot(p: RelationGrammar) -> exp.Table | None:

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from penstock.sql.dialects.defaults import Defaults
-from penstock.sql.statements import Column, Emit, Name
+from penstock.sql.statements import Column, Name
 from penstock.types import BIGINT, BINARY, INT, STRING, TIMESTAMP, Field, SqlType
 
 if TYPE_CHECKING:
     from penstock.sql.parser import PenstockParser
 
 NAME = "RisingWave"
-
-DEFAULTS: Final = Defaults("risingwave", windows=Emit.CHANGES, others=Emit.CHANGES, start="earliest")
 
 _INCLUDED: Final[dict[str, SqlType]] = {
     "KEY": BINARY,
