@@ -148,7 +148,9 @@ def test_sources_that_end_at_a_moment_at_offsets_and_where_a_group_is(cluster: C
     }
     jobs = "SELECT name, state FROM penstock.jobs ORDER BY name"
     over = [(name, "stopped") for name in sorted(ends)]
-    wait_until(lambda: db.sql(jobs).rows() == over, lambda: db.sql("SELECT name, state, error FROM penstock.jobs").rows())
+    wait_until(
+        lambda: db.sql(jobs).rows() == over, lambda: db.sql("SELECT name, state, error FROM penstock.jobs").rows()
+    )
     # What comes later is not read by those that begin before it and end before it.
     for partition in range(2):
         cluster.send(topic, numbers([50]), partition=partition, timestamp_ms=4_500)
