@@ -10,8 +10,8 @@ import pytest
 
 import penstock
 from penstock.errors import PenstockError
-from penstock.failpoints import _armed, enabled
 from tests.kafka.conftest import Cluster
+from tests.kafka.held import held_batch
 
 pytestmark = pytest.mark.kafka
 
@@ -82,7 +82,9 @@ def test_a_topic_that_is_deleted_while_jobs_run_and_while_they_wait(cluster: Clu
     assert db.sql("SELECT COUNT(*) FROM untouched").rows() == [(11,)]
 
 
-def test_records_that_expire_while_a_job_runs_behind(cluster: Cluster, db: penstock.Database) -> None:
+def test_records_that_expire_while_a_job_runs_behind(
+    cluster: Cluster, db: penstock.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """C2, RELIABILITY test 6: the job is in one batch while what would be in the next ones is removed."""
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
@@ -97,18 +99,18 @@ def test_records_that_expire_while_a_job_runs_behind(cluster: Cluster, db: penst
             CREATE MATERIALIZED VIEW v_{loss} AS SELECT n FROM s_{loss};
         """)
         db.settle(120)
-        with enabled("batch.after_action", "sleep(4000)@1"):
+        with held_batch(monkeypatch) as held:
             # A consumer gets these five at a time: else it would have them all already.
             for first in range(10, 60, 5):
                 cluster.send(topic, numbers(range(first, first + 5)))
-            wait_until(lambda: _armed["batch.after_action"].hits > 0, lambda: jobs(db), 60)
+            assert held.wait(120)
             for future in admin.delete_records([TopicPartition(topic, 0, 40)]).values():
                 future.result(60)
-            if loss == "fail":
-                wait_until(lambda: jobs(db)["v_fail"][0] == "failed", lambda: jobs(db), 60)
-                error = jobs(db)["v_fail"][1]
-            else:
-                db.settle(120)
+        if loss == "fail":
+            wait_until(lambda: jobs(db)["v_fail"][0] == "failed", lambda: jobs(db))
+            error = jobs(db)["v_fail"][1]
+        else:
+            db.settle(120)
 
     read = {loss: [n for (n,) in db.sql(f"SELECT n FROM v_{loss} ORDER BY n").rows()] for loss in topics}
     before = {loss: [n for n in found if n < 40] for loss, found in read.items()}
