@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from penstock.runtime import batches
+from penstock import failpoints
 
 _LONGEST_S = 120
 
@@ -20,7 +20,7 @@ def held_batch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
     The event is set as soon as a batch is held.
     """
     reached, go_on = Event(), Event()
-    known = batches.hit
+    known = failpoints.hit
 
     def hit(name: str) -> None:
         known(name)
@@ -29,7 +29,7 @@ def held_batch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
             assert go_on.wait(_LONGEST_S), "nobody lets the batch go on"
 
     with monkeypatch.context() as patch:
-        patch.setattr(batches, "hit", hit)
+        patch.setattr("penstock.runtime.batches.hit", hit)
         try:
             yield reached
         finally:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 
 def test_windows_in_the_time_of_records(cluster: Cluster, db: penstock.Database) -> None:
     """C1, B12: nothing in the value says when; the record does, to a stream of ours and to one of ksqlDB."""
-    topic = cluster.topic(**{"message.timestamp.type": "CreateTime"})
+    topic = cluster.topic(1, **{"message.timestamp.type": "CreateTime"})
     begin = datetime(2026, 1, 1, 10, tzinfo=UTC)
     for user, second in (("ann", 1), ("bob", 4), ("ann", 9), ("ann", 11), ("bob", 25)):
         at = begin + timedelta(seconds=second)
@@ -69,7 +69,7 @@ def test_windows_in_the_time_of_records(cluster: Cluster, db: penstock.Database)
 
 def test_a_broker_that_dates_records(cluster: Cluster, db: penstock.Database) -> None:
     """C1, E25: with LogAppendTime the time is the broker's own, whatever the producer says; windows are in it too."""
-    topic = cluster.topic(**{"message.timestamp.type": "LogAppendTime"})
+    topic = cluster.topic(1, **{"message.timestamp.type": "LogAppendTime"})
     db.execute(f"""
         CREATE STREAM events (
           n INT, at TIMESTAMP METADATA FROM 'timestamp', ms BIGINT METADATA FROM 'timestamp',
