@@ -90,6 +90,6 @@ def test_one_record_of_a_hundred_is_broken(cluster: Cluster, db: penstock.Databa
         assert found == expected, name
         rows = db.sql(f"SELECT n, s, d FROM {name}_rows ORDER BY n").rows()
         assert rows == [(n, f"s{n}", n / 4) for n in range(1_000)], name
-        whole = f"SELECT COUNT(*), COUNT(DISTINCT n), COUNT(*) FILTER (WHERE n IS NULL OR s IS NULL) FROM {name}_nulls"
+        whole = f"SELECT COUNT(*), COUNT(DISTINCT n), COUNT(*) FILTER (WHERE n IS NULL OR s IS NULL OR d IS NULL) FROM {name}_nulls"
         assert db.sql(whole).rows() == [(1_010, 1_000, 10)], name
         assert db.sql(f"SELECT COUNT(*) FROM penstock.dead_letters WHERE job = '{name}_nulls'").rows() == [(0,)]
