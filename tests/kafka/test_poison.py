@@ -60,7 +60,7 @@ def mixed(good: Sequence[bytes], poison: Sequence[bytes | None]) -> list[list[tu
 
 
 def test_one_record_of_a_hundred_is_broken(cluster: Cluster, db: penstock.Database) -> None:
-    """SC31, E4: topic, partition, offset and bytes of each; with bad_data = 'null' it is a row without values."""
+    """SC31: topic, partition, offset and bytes of each; with bad_data = 'null' it is a row without values."""
     sent = {name: mixed(GOOD[name], POISON[name]) for name in GOOD}
     topics = {name: cluster.topic(_PARTITIONS) for name in GOOD}
     for name, topic in topics.items():

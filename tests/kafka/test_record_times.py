@@ -16,7 +16,7 @@ pytestmark = pytest.mark.kafka
 
 
 def test_windows_in_the_time_of_records(cluster: Cluster, db: penstock.Database) -> None:
-    """C1, B12: nothing in the value says when; the record does, to a stream of ours and to one of ksqlDB."""
+    """B12: nothing in the value says when; the record does, to a stream of ours and to one of ksqlDB."""
     topic = cluster.topic(1, **{"message.timestamp.type": "CreateTime"})
     begin = datetime(2026, 1, 1, 10, tzinfo=UTC)
     for user, second in (("ann", 1), ("bob", 4), ("ann", 9), ("ann", 11), ("bob", 25)):
@@ -68,7 +68,7 @@ def test_windows_in_the_time_of_records(cluster: Cluster, db: penstock.Database)
 
 
 def test_a_broker_that_dates_records(cluster: Cluster, db: penstock.Database) -> None:
-    """C1, E25: with LogAppendTime the time is the broker's own, whatever the producer says; windows are in it too."""
+    """E25: with LogAppendTime the time is the broker's own, whatever the producer says; windows are in it too."""
     topic = cluster.topic(1, **{"message.timestamp.type": "LogAppendTime"})
     db.execute(f"""
         CREATE STREAM events (

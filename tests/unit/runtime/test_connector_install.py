@@ -54,7 +54,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_missing_connector_is_installed_before_spark_starts(
     home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """C4: with a line of what takes time; the second time there is nothing to fetch, and nothing is said."""
+    """With a line of what takes time; the second time there is nothing to fetch, and nothing is said."""
     monkeypatch.setattr(home_module, "session_running", lambda: False)
     names, wanted = fetched(monkeypatch), [jar.file for jar in jar_set("kafka").jars]
     with pytest.raises(SessionStarted) as started:
@@ -80,7 +80,7 @@ def test_without_a_connector_nothing_is_fetched(home: Home, monkeypatch: pytest.
 
 
 def test_where_spark_runs_already_it_is_said_what_to_run(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """C4: jars cannot be added to a session that runs; fetching them would only delay the error."""
+    """Jars cannot be added to a session that runs; fetching them would only delay the error."""
     monkeypatch.setattr(home_module, "session_running", lambda: True)
     names = fetched(monkeypatch)
     with pytest.raises(RuntimeFailure) as raised:
