@@ -35,7 +35,8 @@ def hold_beside(
         db.settle(180)
         for name, query in queries.items():
             answer = answer_of(oracle, query if isinstance(query, str) else query[1])
-            assert read(db, name) == answer, f"{name} after step {step}"
+            found = read(db, name)
+            assert found == answer, f"{name} after step {step}: {found} instead of {answer}"
             had_rows |= {name} if answer else set()
     assert had_rows == set(queries), "an answer without rows says nothing"
 

@@ -96,7 +96,7 @@ def test_operators_that_only_streams_have(opened: Opened) -> None:
 
         def advance(again: penstock.Database, step: int) -> None:
             for identity, who, cents in some_orders(rnd, step):
-                second = 1000 * step + 10 * (identity % 10)
+                second = 1000 * (step + 1) + 10 * (identity % 10)
                 add_row(again, oracle, "orders", ("id", "who", "cents", "ts"), (identity, who, cents, at(second)))
                 for place in range(rnd.choice([0, 1, 2])):  # no two at the same time: one of them is the latest
                     when = at(second - 0.01 + 0.001 * place)

@@ -13,9 +13,10 @@ import penstock
 from penstock.errors import PenstockError
 from penstock.runtime.kafka_broker import HOST, KafkaBroker, free_port
 from penstock.spark.java import require_java
+from penstock.spark.session import log_file
 from tests.kafka.conftest import Cluster
 
-pytestmark = [pytest.mark.kafka, pytest.mark.soak]
+pytestmark = pytest.mark.kafka
 
 PASSWORD = "canary-5f3a"
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -67,7 +68,7 @@ def guarded(tmp_path: Path) -> Iterator[GuardedBroker]:
 
 
 def test_who_has_the_password_reads_and_writes(
-    guarded: GuardedBroker, db: penstock.Database, monkeypatch: pytest.MonkeyPatch
+    guarded: GuardedBroker, db: penstock.Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KAFKA_TEST_PASSWORD", PASSWORD)
     inner = Cluster(str(guarded.state().address))
@@ -94,6 +95,17 @@ def test_who_has_the_password_reads_and_writes(
     assert db.sql("SELECT n FROM seen").rows() == [(10,)]
     for topic in (plain, exact):
         assert sorted(json.loads(value)["n"] for value in inner.values(topic)) == list(range(10))
+
+    # Whatever is kept of a job, by Spark and by us, can be shown to anybody.
+    home = tmp_path / "home"
+    kept = {str(file.relative_to(home)): file.read_bytes() for file in home.rglob("*") if file.is_file()}
+    parts = {part for name in kept for part in Path(name).parts}
+    assert parts >= {"offsets", "commits", "sources", "metadata", "kafka", "catalog.db"}
+    assert [name for name, held in kept.items() if PASSWORD.encode() in held] == []
+    log = log_file()
+    assert log is not None
+    assert PASSWORD.encode() not in log.read_bytes()
+    assert any(source.encode() in held for name, held in kept.items() if "offsets" in Path(name).parts)
 
     # Another password, or none: an error in time, which tells nobody what was tried.
     wrong = secret.format("canary-wrong")

@@ -57,9 +57,11 @@ def test_messages_in_and_out_with_poison_among_them(cluster: Cluster, db: pensto
     ]
     dead = db.sql("SELECT offset, raw, error FROM penstock.dead_letters WHERE job = 'seen' ORDER BY offset").rows()
     assert [row[0] for row in dead] == [50, 51, 102]
-    assert (dead[0][1], [row[2] for row in dead]) == (
-        b"\xff\xff\xff", ["malformed protobuf", "empty record", f'column "count": {2**40} does not fit INT']
-    )  # fmt: skip
+    assert [row[1:] for row in dead] == [
+        (b"\xff\xff\xff", "malformed protobuf"),
+        (None, "empty record"),
+        (trade(symbol="t", count=2**40).SerializeToString(), f'column "count": {2**40} does not fit INT'),
+    ]
     back = sorted(trade.FromString(record.value()).count for record in cluster.records(out))
     assert back == list(range(100))
     whole = trade.FromString(cluster.records(out)[7].value())
@@ -69,7 +71,6 @@ def test_messages_in_and_out_with_poison_among_them(cluster: Cluster, db: pensto
     )
 
 
-@pytest.mark.soak
 def test_messages_with_the_number_of_their_schema(cluster: Cluster, db: penstock.Database, tmp_path: Path) -> None:
     """Written by a sink that registers its schema, and read by a source; what has no number is a dead letter."""
     file = tmp_path / "trade.desc"

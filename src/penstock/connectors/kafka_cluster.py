@@ -60,7 +60,8 @@ class KafkaCluster:
     def at_time(self, partitions: Iterable[Partition], timestamp_ms: int) -> dict[Partition, int]:
         """The first offset of each partition that is not older than a moment; its end where there is none."""
         asked = list(partitions)
-        found = self._offsets(asked, timestamp_ms, committed=False)
+        # No record is older than 1970, and brokers take smaller numbers for something else.
+        found = self._offsets(asked, max(0, timestamp_ms), committed=False)
         ends = self.ends(asked, committed=False)
         return {one: offset if offset >= 0 else ends[one] for one, offset in found.items()}
 

@@ -23,7 +23,7 @@ def first_offsets(
     if start == "earliest":
         return cluster.begins(found)
     if start == "timestamp":
-        return cluster.at_time(found, (moment_us(values, "start_timestamp") or 0) // 1000)
+        return cluster.at_time(found, _first_ms(values, "start_timestamp"))
     if start == "offsets":
         begins = cluster.begins(found)
         given = _given(definition, "start_offsets", found)
@@ -62,7 +62,7 @@ def final_offsets(
     ends = cluster.ends(found, committed=only_committed(definition))
     end, group = text(values, "end"), text(values, "group_id")
     if end == "timestamp":
-        chosen = cluster.at_time(found, (moment_us(values, "end_timestamp") or 0) // 1000)
+        chosen = cluster.at_time(found, _first_ms(values, "end_timestamp"))
     elif end == "offsets":
         chosen = _given(definition, "end_offsets", found)
     elif end == "group" and group is not None:
@@ -70,6 +70,11 @@ def final_offsets(
     else:
         chosen = ends
     return {one: min(chosen.get(one, last), last) for one, last in ends.items()}
+
+
+def _first_ms(values: Mapping[str, object], option: str) -> int:
+    """The first millisecond that is not before the moment of an option: records are dated in milliseconds."""
+    return -(-(moment_us(values, option) or 0) // 1000)
 
 
 def only_committed(definition: SourceDefinition) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +26,7 @@ from penstock.errors import PenstockError
 from penstock.formats import encode_rows
 from penstock.secrets import Secret
 from penstock.stores.topics import TopicStore
+from tests.unit.connectors.declared import request
 from tests.unit.connectors.declared import sink as declared_sink
 from tests.unit.connectors.declared import source as declared_source
 
@@ -296,3 +298,37 @@ def test_how_long_tasks_wait_for_a_broker_that_is_gone(given: str, wait: str | N
     options = task_options(access_of(definition, tmp_path))
     assert options.get("kafka.delivery.timeout.ms") == wait
     assert options["kafka.bootstrap.servers"] == "127.0.0.1:9092"
+
+
+@pytest.mark.parametrize(
+    ("given", "records_of_a_poll"),
+    [("", "10000"), (", batch_size = 700", "700"), (", batch_size = 700, 'kafka.max.poll.records' = '30'", "30")],
+)
+def test_how_many_records_a_consumer_gets_at_once(given: str, records_of_a_poll: str, tmp_path: Path) -> None:
+    """C9, I2: as many as a batch of the interface has, unless Kafka's own property says something else."""
+    definition = declared_source(f"CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = 't'{given})")
+    told: dict[str, str] = {}
+
+    class Reader:
+        """Spark's reader, as far as options go."""
+
+        def format(self, name: str) -> Reader:
+            assert name == "kafka"
+            return self
+
+        def option(self, key: str, value: str) -> Reader:
+            told[key] = value
+            return self
+
+        def options(self, **given: str) -> Reader:
+            told.update(given)
+            return self
+
+        def load(self) -> Any:
+            raise StopIteration
+
+    source = KafkaSource()
+    source._listed[id(source._cluster(request(definition, tmp_path))), ("t",), None] = (inf, [("t", 0)])
+    with pytest.raises(StopIteration):
+        source.stream(SimpleNamespace(readStream=Reader()), request(definition, tmp_path))  # type: ignore[arg-type]
+    assert told["kafka.max.poll.records"] == records_of_a_poll

@@ -1,0 +1,126 @@
+"""What is gone from a broker before a job has read it: SOURCE_DATA_LOST with its name, or counted where it is skipped."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+
+import pytest
+
+import penstock
+from penstock.errors import PenstockError
+from tests.kafka.conftest import Cluster
+from tests.kafka.held import held_batch
+
+pytestmark = pytest.mark.kafka
+
+
+def wait_until(holds: Callable[[], bool], otherwise: Callable[[], object], seconds: float = 180.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, otherwise()
+        time.sleep(0.05)
+
+
+def numbers(found: Iterable[int]) -> list[bytes | str | None]:
+    return [json.dumps({"n": n}) for n in found]
+
+
+def delete(cluster: Cluster, *topics: str) -> None:
+    """Delete topics, and wait until the broker does not list them any more."""
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient(cluster.client())
+    for future in admin.delete_topics(list(topics), operation_timeout=60).values():
+        future.result(60)
+    wait_until(lambda: not set(topics) & set(admin.list_topics(timeout=30).topics), lambda: topics)
+
+
+def jobs(db: penstock.Database) -> dict[str, tuple[str, str]]:
+    rows = db.sql("SELECT name, state, error FROM penstock.jobs").rows()
+    return {str(name): (str(state), str(error)) for name, state, error in rows}
+
+
+def test_a_topic_that_is_deleted_while_jobs_run_and_while_they_wait(cluster: Cluster, db: penstock.Database) -> None:
+    """C2: a job that runs fails by itself, one that waits when it goes on; the other topic of a job is named not."""
+    gone, kept = cluster.topic(), cluster.topic()
+    for topic in (gone, kept):
+        cluster.send(topic, numbers(range(10)))
+    db.execute(f"""
+        CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = '{gone}', start = 'earliest', on_data_loss = 'fail');
+        CREATE STREAM pair (n INT) WITH (connector = 'kafka', topic = '{kept};{gone}', start = 'earliest');
+        CREATE STREAM other (n INT) WITH (connector = 'kafka', topic = '{kept}', start = 'earliest');
+        CREATE MATERIALIZED VIEW running AS SELECT n FROM s;
+        CREATE MATERIALIZED VIEW of_two AS SELECT n FROM pair;
+        CREATE MATERIALIZED VIEW waiting AS SELECT n FROM s;
+        CREATE MATERIALIZED VIEW untouched AS SELECT n FROM other;
+    """)
+    db.settle(120)
+    db.execute("PAUSE JOB waiting")
+    delete(cluster, gone)
+    wait_until(
+        lambda: {jobs(db)[name][0] for name in ("running", "of_two")} == {"failed"},
+        lambda: db.sql("SELECT name, state, error, restarts FROM penstock.jobs").rows(),
+    )
+    for name in ("running", "of_two"):
+        error = jobs(db)[name][1]
+        assert "SOURCE_DATA_LOST" in error, error
+        assert f"topic {gone} " in error, error
+        assert kept not in error, error
+    with pytest.raises(PenstockError, match=f"topic {gone} at .* is gone") as raised:
+        db.execute("RESUME JOB waiting")
+    assert raised.value.condition == "SOURCE_DATA_LOST"
+    with pytest.raises(PenstockError, match=f"topic {gone} at .* is gone"):
+        db.execute("RESUME JOB running")
+    # What was read stays, and a job that has nothing to do with it goes on.
+    assert [db.sql(f"SELECT COUNT(*) FROM {name}").rows() for name in ("running", "of_two", "waiting")] == [
+        [(10,)], [(20,)], [(10,)]
+    ]  # fmt: skip
+    cluster.send(kept, numbers([10]))
+    db.drain("untouched", 120)
+    assert db.sql("SELECT COUNT(*) FROM untouched").rows() == [(11,)]
+
+
+def test_records_that_expire_while_a_job_runs_behind(
+    cluster: Cluster, db: penstock.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C2, RELIABILITY test 6: the job is in one batch while what would be in the next ones is removed."""
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient(cluster.client())
+    topics = {"skip": cluster.topic(), "fail": cluster.topic()}  # the one that fails comes last
+    for loss, topic in topics.items():
+        cluster.send(topic, numbers(range(10)))
+        db.execute(f"""
+            CREATE STREAM s_{loss} (n INT) WITH (connector = 'kafka', topic = '{topic}', start = 'earliest',
+              max_rows_per_batch = 5, on_data_loss = '{loss}', 'kafka.max.partition.fetch.bytes' = 1);
+            CREATE MATERIALIZED VIEW v_{loss} AS SELECT n FROM s_{loss};
+        """)
+        db.settle(120)
+        with held_batch(monkeypatch) as held:
+            # A consumer gets these five at a time: else it would have them all already.
+            for first in range(10, 60, 5):
+                cluster.send(topic, numbers(range(first, first + 5)))
+            assert held.wait(120)
+            for future in admin.delete_records([TopicPartition(topic, 0, 40)]).values():
+                future.result(60)
+        if loss == "fail":
+            wait_until(lambda: jobs(db)["v_fail"][0] == "failed", lambda: jobs(db))
+            error = jobs(db)["v_fail"][1]
+        else:
+            db.settle(120)
+
+    read = {loss: [n for (n,) in db.sql(f"SELECT n FROM v_{loss} ORDER BY n").rows()] for loss in topics}
+    before = {loss: [n for n in found if n < 40] for loss, found in read.items()}
+    for found in before.values():
+        assert found == [*range(len(found))]
+        assert 10 < len(found) < 40
+    assert read["fail"] == before["fail"]
+    assert "SOURCE_DATA_LOST" in error
+    assert f"topic {topics['fail']}, partition 0, offsets {len(before['fail'])} to 39 are gone" in error
+    assert read["skip"] == [*before["skip"], *range(40, 60)]
+    lost = db.sql("SELECT value FROM penstock.metrics WHERE job = 'v_skip' AND name = 'lost_offsets'").rows()
+    # What was removed in the middle of the batch that had it, or from behind a consumer that had it, may be counted too.
+    assert 40 - len(before["skip"]) <= lost[0][0] <= 40 - 10
