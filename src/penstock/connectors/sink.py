@@ -42,7 +42,7 @@ class SinkContext:
     state_path: the state directory, by which secrets are found.
     roots: where files may lie; None: anywhere.
     input_hash: what tells the input of a batch from that of another one with its number; empty where that is not known.
-    in_doubt: whether an earlier run of the job, which has written rows, may have written a batch its ledger does not have.
+    in_doubt: whether an earlier run of the job, which wrote rows, may have written a batch its ledger does not have.
     """
 
     job: str
