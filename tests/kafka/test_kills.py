@@ -26,7 +26,7 @@ KILLS = (
 )
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_each_row_and_each_window_is_there_once(cluster: Cluster, tmp_path: Path) -> None:
     """SC3, N5: Kafka to windows to Kafka, killed in the middle."""
     source, target = cluster.topic(2), cluster.topic()
