@@ -220,7 +220,8 @@ def test_brokers_that_have_forgotten_the_ledger(
 
     def forget() -> None:
         group = f"penstock-{context.producer}-ledger"
-        AdminClient(cluster.client()).delete_consumer_groups([group], request_timeout=30)[group].result(30)
+        admin = AdminClient(cluster.client())
+        admin.delete_consumer_groups([group], request_timeout=30)[group].result(30)
 
     doubted = replace(context, in_doubt=lambda batch_id: batch_id == 1)
     with caplog.at_level(logging.WARNING, logger="penstock"):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 _LONGEST_S: Final = 40.0  # for what should take no longer than that
+_LOOK_S: Final = 0.5
 _TIMEOUT_MS: Final = 60_000
 _TIMEOUT: Final = "transaction.timeout.ms"
 # A broker says the same of a writer that another one has shut out, and of one whose transaction it has taken back.
@@ -98,6 +99,7 @@ class Transactions:
             produce(self._producer, largest.of(records(rows, context, width)), context)
             told = TopicPartition(self._topic, 0, batch_id + 1, written.text())
             self._send_offsets([told])
+            self._wait_for_records([told])
             hit("sink.before_commit")
             _within(_LONGEST_S, self._producer.commit_transaction, ANSWER_S)
             self._ledger = written
@@ -115,6 +117,15 @@ class Transactions:
     def _send_offsets(self, offsets: list[Any]) -> None:
         group = self._consumer.consumer_group_metadata()
         _within(_LONGEST_S, self._producer.send_offsets_to_transaction, offsets, group, ANSWER_S)
+
+    def _wait_for_records(self, offsets: list[Any]) -> None:
+        """Until the brokers have all records. A commit would wait for them, too; but those behind a record that is not
+        taken never arrive, and it would say only that, after its whole time."""
+        end = time.monotonic() + ANSWER_S
+        while self._producer.flush(_LOOK_S):
+            if time.monotonic() > end:
+                raise TimeoutError
+            self._send_offsets(offsets)  # this tells of such a record, and else it changes nothing
 
     def _cause(self, told: Any) -> Any:
         """The error behind one: of a record that comes after an error the client says only that it is too late."""
