@@ -30,6 +30,7 @@ NAMES: Final = (
     "view.before_commit",
     "view.after_commit",
     "sink.before_write",
+    "sink.before_commit",
     "sink.after_write",
     "watermark.before_set",
     "batch.exit",

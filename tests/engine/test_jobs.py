@@ -43,6 +43,8 @@ def test_life_of_a_job(opened: Callable[..., penstock.Database]) -> None:
     shown = {row[0]: row for row in found.rows()}
     assert shown["totals"][1] == "running"
     assert shown["totals"][4:8] == (2, 0, 0, None)
+    assert found.columns[8:10] == ["batch_rows", "max_batch_rows"]
+    assert shown["totals"][8:10] == shown["windows"][8:10] == (2, 1_000_000), "batches without rows do not count"
     assert shown["windows"][3] == at(12)
 
     db.execute("PAUSE JOB totals")
@@ -67,6 +69,7 @@ def test_life_of_a_job(opened: Callable[..., penstock.Database]) -> None:
     put(db, ("b", 5, 14))
     db.settle()
     assert read(db, "totals") == [("a", 11), ("b", 7)]
+    assert (job(db, "totals").batch_rows, job(db, "totals").max_batch_rows) == (1, 1_000_000)
 
     db.execute("STOP JOB windows WITH DRAIN")
     assert job(db, "windows").state == "stopped"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,28 @@ class Cluster:
             return sorted(found, key=lambda one: (one.partition(), one.offset()))
         finally:
             consumer.close()
+
+    def ends(self, topic: str, *, committed: bool) -> dict[int, int]:
+        """Where each partition ends; `committed`: where the first transaction begins that is open still."""
+        from confluent_kafka import IsolationLevel, TopicPartition
+        from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+        admin = AdminClient(self.client())
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        asked = {
+            TopicPartition(topic, number): OffsetSpec.latest()  # type: ignore[no-untyped-call]
+            for number in admin.list_topics(topic, timeout=30).topics[topic].partitions
+        }
+        found = admin.list_offsets(asked, isolation_level=level, request_timeout=30)
+        return {place.partition: told.result(30).offset for place, told in found.items()}
+
+    def wait_until_nothing_is_open(self, topic: str, seconds: float = 60.0) -> None:
+        """The last stable offset is the end: every transaction was committed or taken back. The marks of one that was
+        come a moment after its answer."""
+        end = time.monotonic() + seconds
+        while (stable := self.ends(topic, committed=True)) != (last := self.ends(topic, committed=False)):
+            assert time.monotonic() < end, f"topic {topic} is stable up to {stable} and ends at {last}"
+            time.sleep(0.05)
 
     def values(self, topic: str) -> list[str]:
         return [record.value().decode() for record in self.records(topic)]

@@ -78,6 +78,7 @@ def test_nothing_is_lost_whenever_it_is_killed(cluster: Cluster, tmp_path: Path,
         return wrong(sent, (json.loads(value)["id"] for value in cluster.values(f"{topic}-{name}")))
 
     assert written("exact") == NOTHING
+    cluster.wait_until_nothing_is_open(f"{topic}-exact")
     for name in ("plain", "quick"):
         found = written(name)
         assert (found["lost"], found["phantom"]) == (0, 0), name

@@ -68,6 +68,7 @@ def check_all(db: penstock.Database, cluster: Cluster, sent: list[int], exact: s
     """Each row once in the view and in what is exactly once; at least once in the other topic."""
     db.settle(300)
     assert wrong(sent, (row[0] for row in db.sql("SELECT id FROM seen").rows())) == NOTHING
+    cluster.wait_until_nothing_is_open(exact)
     assert wrong(sent, (json.loads(value)["id"] for value in cluster.values(exact))) == NOTHING
     found = wrong(sent, (json.loads(value)["id"] for value in cluster.values(plain)))
     assert (found["lost"], found["phantom"]) == (0, 0)
@@ -112,11 +113,11 @@ def test_a_broker_that_is_killed_and_one_that_stands_still(
             load.wait_for(2 * rate)
             db.settle(300)
 
-            # Killed while a batch has its rows and has not written them.
+            # Killed inside a transaction: its records are written, and nothing is committed.
             with warnings(caplog) as told:
-                with enabled("sink.before_write", "sleep(5000)@1"):
+                with enabled("sink.before_commit", "sleep(5000)@1"):
                     load.wait_for(rate)
-                    wait_until(lambda: _armed["sink.before_write"].hits > 0, "no batch has rows to write")
+                    wait_until(lambda: _armed["sink.before_commit"].hits > 0, "no batch commits what it has written")
                     os.kill(state.pid, signal.SIGKILL)
                     wait_for_states(db, {"seen", "exact"}, {"restarting", "starting"})
                 # Views answer all the while, and nobody has to guess the lag.

@@ -13,7 +13,7 @@ from penstock.connectors.cursors import Cursor
 from penstock.connectors.custom_offsets import CustomOffset, read_custom
 from penstock.connectors.exchange import Exchange
 from penstock.connectors.offsets import read_offset
-from penstock.connectors.reading import MAX_ROWS, Scan, reading_of
+from penstock.connectors.reading import MOST_OWN_ROWS, Scan, reading_of
 from penstock.connectors.scan_frames import batch_frame, stream_frame
 from penstock.connectors.secret_values import revealed
 from penstock.errors import CatalogError, RuntimeFailure
@@ -132,17 +132,10 @@ class CustomSource:
         return look is not None and look.caught_up and look.looked_us >= since_us
 
     def _scan(self, request: ScanRequest, start: str | None = None, end: str | None = None) -> Scan:
-        from dataclasses import replace
-
-        from penstock.connectors.custom_reader import MOST_ROWS
-
         exchange = Exchange.of(request)
         config = self._config(request.definition, request.state_path)
         exchange.set_up(self.name, self.connector, config, self.partitions(request))
-        reading = reading_of(request)
-        if reading.max_rows == MAX_ROWS:
-            reading = replace(reading, max_rows=MOST_ROWS)
-        return Scan({"exchange": exchange.stem}, reading, start, end)
+        return Scan({"exchange": exchange.stem}, reading_of(request, MOST_OWN_ROWS), start, end)
 
     def _config(self, definition: SourceDefinition, state_path: Path) -> ConnectorConfig:
         given = {item.name: item.value for item in definition.secrets if item.value is not None}

@@ -23,7 +23,7 @@ from penstock.connectors.cursors import Cursor
 from penstock.connectors.custom_offsets import CustomOffset, read_custom
 from penstock.connectors.exchange import Exchange, Look, Setup
 from penstock.connectors.range_reader import PREFETCHES, StreamReaderBase
-from penstock.connectors.reading import Reading, Scan, read_scan
+from penstock.connectors.reading import MOST_OWN_ROWS, Reading, Scan, read_scan
 from penstock.errors import PenstockError, RuntimeFailure
 from penstock.failpoints import hit
 from penstock.frozen import frozen
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 CUSTOM_FORMAT: Final = "penstock_connector"
 # What a batch holds at most where nobody says: all of it is in the memory of one process for a moment.
-MOST_ROWS: Final = 100_000
 # And how long it is read at most.
 _READ_S: Final = 0.5
 # More rows than any partition has: a batch read up to here goes on to the end.
@@ -268,7 +267,7 @@ def read_stretches(exchange: Exchange, stretches: Sequence[Stretch], schema: pa.
 
 
 def _to_the_end(cursor: Cursor) -> Iterator[pa.RecordBatch]:
-    while (batch := cursor.next(MOST_ROWS)) is not None:
+    while (batch := cursor.next(MOST_OWN_ROWS)) is not None:
         yield batch
 
 

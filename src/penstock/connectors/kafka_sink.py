@@ -21,8 +21,9 @@ from penstock.connectors.kafka_records import (
     spreads,
     timestamp_column,
 )
+from penstock.connectors.kafka_transactions import Transactions
 from penstock.connectors.kafka_tuning import check_tuning
-from penstock.connectors.kafka_writers import PlainWriter, Transactions, topic_of
+from penstock.connectors.kafka_writers import PlainWriter, topic_of
 from penstock.connectors.option_values import integer
 from penstock.connectors.sink import Staged
 from penstock.errors import OptionError
@@ -184,7 +185,10 @@ def task_options(access: KafkaAccess) -> dict[str, str]:
     """How Spark's tasks reach the brokers, and how long they wait for one that is gone."""
     given = access.java()
     waits = {} if given.keys() & _WAIT_NAMES else {"delivery.timeout.ms": _DELIVERY_MS}
-    return {f"kafka.{key}": value for key, value in {**waits, **given, "bootstrap.servers": access.servers}.items()}
+    most = access.properties.get("message.max.bytes")  # librdkafka's name for it
+    sizes = {} if most is None else {"max.request.size": most}
+    options = {**waits, **sizes, **given, "bootstrap.servers": access.servers}
+    return {f"kafka.{key}": value for key, value in options.items()}
 
 
 def _is_exact(definition: SinkDefinition) -> bool:

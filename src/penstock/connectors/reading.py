@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.frozen import frozen
 
 if TYPE_CHECKING:
+    from penstock.catalog.model import SourceDefinition
     from penstock.connectors.source import ScanRequest
 
 # Two cores read 380,000 rows a second in batches of 200,000 rows, 680,000 in batches of 500,000, and 730,000 in batches
 # of a million (benchmarks/topic_read.py); more would be slow to show the first results.
 MAX_ROWS: Final = 1_000_000
+# All rows of a batch of a connector of the user's are in memory for a moment.
+MOST_OWN_ROWS: Final = 100_000
 # So few rows are sent through the driver sooner than a worker has begun.
 PREFETCH_ROWS: Final = 2_000
 
@@ -82,7 +85,14 @@ def read_scan(text: str) -> Scan:
     return Scan(kept["place"], Reading(**reading), kept["start"], kept["end"])
 
 
-def reading_of(request: ScanRequest) -> Reading:
+def most_rows(definition: SourceDefinition, asked: int | None = None, usual: int = MAX_ROWS) -> int:
+    """The most rows of one batch of a relation: what its job asks for, or its own option, or the usual."""
+    from penstock.connectors.option_values import integer
+
+    return asked or integer(definition.options.values, "max_rows_per_batch") or usual
+
+
+def reading_of(request: ScanRequest, usual: int = MAX_ROWS) -> Reading:
     """How a scan is read, from the request and the options of its relation."""
     # Only the engine asks this; Spark's processes load the module too, and need nothing of the SQL behind options.
     from penstock.connectors.option_values import integer
@@ -91,7 +101,7 @@ def reading_of(request: ScanRequest) -> Reading:
     return Reading(
         run=request.run,
         first=request.first,
-        max_rows=request.max_rows_per_batch or integer(values, "max_rows_per_batch") or MAX_ROWS,
+        max_rows=most_rows(request.definition, request.max_rows_per_batch, usual),
         max_tasks=integer(values, "max_parallelism") or 16,
         batch_size=integer(values, "batch_size") or 10_000,
         wait_ms=request.wait_ms,

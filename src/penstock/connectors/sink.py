@@ -26,6 +26,10 @@ def _unknown_input(_: int) -> str:
     return ""
 
 
+def _never_in_doubt(_: int) -> bool:
+    return False
+
+
 @frozen
 class SinkContext:
     """Who writes, and with what.
@@ -38,6 +42,7 @@ class SinkContext:
     state_path: the state directory, by which secrets are found.
     roots: where files may lie; None: anywhere.
     input_hash: what tells the input of a batch from that of another one with its number; empty where that is not known.
+    in_doubt: whether an earlier run of the job, which wrote rows, may have written a batch its ledger does not have.
     """
 
     job: str
@@ -52,6 +57,7 @@ class SinkContext:
     state_path: Path = Path()
     roots: tuple[str, ...] | None = None
     input_hash: Callable[[int], str] = _unknown_input
+    in_doubt: Callable[[int], bool] = _never_in_doubt
 
 
 def record_values(rows: pa.Table, context: SinkContext) -> pa.Array | pa.ChunkedArray:

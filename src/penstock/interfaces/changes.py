@@ -83,6 +83,8 @@ class Job:
     lag: rows that are there and not read yet; None where the source cannot tell
     reads, writes: the relations it reads from, and the one it keeps up to date or appends to
     bounded: whether all its input comes to an end
+    batch_rows: rows of the last batch that had any
+    max_batch_rows: the most that a batch may have; None where no number bounds it
     """
 
     name: str
@@ -96,6 +98,8 @@ class Job:
     reads: tuple[str, ...] = ()
     writes: str | None = None
     bounded: bool = False
+    batch_rows: int | None = None
+    max_batch_rows: int | None = None
 
     @property
     def active(self) -> bool:

@@ -403,6 +403,8 @@ def _job(row: Mapping[str, Any], engine: Engine) -> Job:
         reads=spec.inputs,
         writes=", ".join(sink.name.text for sink in spec.sinks) or spec.view,
         bounded=spec.bounded,
+        batch_rows=row["batch_rows"],
+        max_batch_rows=row["max_batch_rows"],
     )
 
 

@@ -32,6 +32,8 @@ def jobs_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
             "lag": pa.array([row["lag"] for row in rows], pa.int64()),
             "restarts": pa.array([row["restarts"] for row in rows], pa.int64()),
             "error": pa.array([row["error"] for row in rows], pa.string()),
+            "batch_rows": pa.array([row["batch_rows"] for row in rows], pa.int64()),
+            "max_batch_rows": pa.array([row["max_batch_rows"] for row in rows], pa.int64()),
         }
     )
 

@@ -24,6 +24,9 @@ _DATA_LOST: Final = re.compile(
     r"OffsetOutOfRangeException[^\n]*"
 )
 # What Kafka's client in Spark says when a broker does not answer; of records that it could not write.
+NO_ANSWER: Final = "no broker of Kafka answers"
+TOO_LARGE: Final = "a record is too large for topic"
+_NOT_TAKEN: Final = re.compile(r"org\.apache\.kafka\.common\.errors\.RecordTooLargeException[^\n]*")
 _NO_ANSWER: Final = re.compile(
     r"org\.apache\.kafka\.common\.errors\.(?:TimeoutException|DisconnectException|BrokerNotAvailableException)[^\n]*"
 )
@@ -74,11 +77,20 @@ def as_failure(where: str, error: BaseException) -> PenstockError:
             hint="create the job again to read what is there, or set on_data_loss = 'skip' to go on without them",
             detail=text,
         )
+    large = _NOT_TAKEN.search(text)
+    if large is not None:
+        return RuntimeFailure(
+            "SINK_REFUSED",
+            f"{where}: {TOO_LARGE} ({large[0].strip()[:_LONGEST]})",
+            hint="raise 'kafka.max.request.size' of the sink (1048576 where it is not given) and max.message.bytes of "
+            "the topic, then RESUME JOB",
+            detail=text,
+        )
     silent = _NO_ANSWER.search(text)
     if silent is not None:
         return RuntimeFailure(
             "SINK_UNAVAILABLE" if _NOT_WRITTEN.search(silent[0]) else "SOURCE_UNAVAILABLE",
-            f"{where}: no broker of Kafka answers ({silent[0].strip()[:_LONGEST]})",
+            f"{where}: {NO_ANSWER} ({silent[0].strip()[:_LONGEST]})",
             hint="the job tries again by itself; look at the broker and at bootstrap_servers",
             detail=text,
         )

@@ -11,8 +11,9 @@ from threading import Event
 from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.schema_registry import look_again
-from penstock.errors import NotYetError, RuntimeFailure
+from penstock.errors import NotYetError, PenstockError, RuntimeFailure
 from penstock.runtime.queries import answer
+from penstock.runtime.realtime import is_realtime
 from penstock.runtime.states import JobState
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class Retry:
 def retry_dead_letters(engine: Engine, name: str | None, chosen: LogicalPlan | None = None) -> None:
     """Read the dead letters of a job, or of all jobs, again; returns when they are taken.
 
-    `chosen` finds the job, stream, partition and offset of those that are asked for; all of them without it.
+    `chosen` finds the job, stream, partition and offset of those that are asked for; all of them without it. Where no
+    job is named, those that cannot do it hold up no other one: a notice says which were left out, and why.
     """
     look_again()
     wanted = None if chosen is None else chosen_places(engine, chosen)
@@ -49,9 +51,15 @@ def retry_dead_letters(engine: Engine, name: str | None, chosen: LogicalPlan | N
         places = engine.home.views.dead_places(job.name)
         if wanted is not None:
             places = [place for place in places if (job.name, *place) in wanted]
-        if not places or (name is None and not can_retry(job.spec)):
+        if not places:
             continue
-        _retry(engine, job, places)
+        try:
+            _retry(engine, job, places)
+        except (PenstockError, TimeoutError) as error:
+            if name is not None:
+                raise
+            told = str(error) if isinstance(error, TimeoutError) else error.message
+            engine.notices.append(f"dead letters of job {job.name} are left as they are: {told}")
 
 
 def chosen_places(engine: Engine, chosen: LogicalPlan) -> set[tuple[str, str, int, int]]:
@@ -60,21 +68,32 @@ def chosen_places(engine: Engine, chosen: LogicalPlan) -> set[tuple[str, str, in
     return set(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
-def can_retry(spec: JobSpec) -> bool:
-    """Whether rows may come to a job beside its stream: Spark keeps nothing for it, and no watermark passes them."""
+def _refuse(spec: JobSpec) -> None:
+    """Rows come to a job beside its stream where batches are ours, Spark keeps nothing and no watermark passes them."""
     plan = spec.plan
-    return len(plan.scans) == 1 and not (plan.kept or plan.steps or plan.uses_event_time)
+    if is_realtime(spec):
+        raise NotYetError(
+            "QUERY_NOT_YET",
+            f"the dead letters of job {spec.name} cannot be read again: it runs in real-time mode, where Spark writes "
+            "rows by itself and takes none but those of its stream",
+            hint="create the job again without mode = 'realtime' to read everything from the start",
+        )
+    if len(plan.scans) != 1 or plan.kept or plan.steps or plan.uses_event_time:
+        raise NotYetError(
+            "QUERY_NOT_YET",
+            f"the dead letters of job {spec.name} cannot be read again: it has windows, joins or keys that Spark keeps",
+            hint="create the view again to read everything from the start",
+        )
 
 
 def _retry(engine: Engine, job: Job, places: Sequence[Place]) -> None:
-    if not can_retry(job.spec):
-        raise NotYetError(
-            "QUERY_NOT_YET",
-            f"the dead letters of job {job.name} cannot be read again: it has windows, joins or keys that Spark keeps",
-            hint="create the view again to read everything from the start",
-        )
+    _refuse(job.spec)
     if job.state is not JobState.RUNNING or job.run is None:
-        raise RuntimeFailure("JOB_STATE", f"job {job.name} does not run", hint=f"RESUME JOB {job.name}")
+        raise RuntimeFailure(
+            "JOB_STATE",
+            f"job {job.name} is {job.state} and reads nothing",
+            hint="ask again once it runs" if job.state.active else f"RESUME JOB {job.name} first",
+        )
     end = time.monotonic() + _SECONDS
     asked = Retry(places)
     while not asked.done.is_set():

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from penstock.connectors.kafka import topic_names
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import FollowedSource, OutsideSource
 from penstock.errors import PenstockError, RuntimeFailure
 from penstock.runtime.batches import BatchCallback
-from penstock.runtime.failures import as_failure
+from penstock.runtime.failures import NO_ANSWER, TOO_LARGE, as_failure
 from penstock.runtime.rereads import Rereads
 from penstock.spark.core_frame import core_frame
 from penstock.spark.output_count import counting
@@ -20,13 +21,14 @@ from penstock.spark.watermark_calls import QueryHandle
 from penstock.stores.arrow_types import arrow_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from penstock.catalog.model import SinkDefinition, SourceDefinition
     from penstock.clock import Clock
     from penstock.connectors.nudges import Nudges
     from penstock.runtime.batches import BatchDone
@@ -134,14 +136,16 @@ class Run:
         return self._lost(found) if found.condition == "SOURCE_DATA_LOST" else self._addressed(found)
 
     def _addressed(self, found: PenstockError) -> PenstockError:
-        """Spark does not say which broker does not answer."""
-        if found.condition not in ("SOURCE_UNAVAILABLE", "SINK_UNAVAILABLE"):
+        """Spark does not say which broker does not answer, nor which topic takes no record as large as one was."""
+        if found.condition == "SOURCE_UNAVAILABLE":
+            message = _behind(found.message, NO_ANSWER, _servers(scan.definition for scan in self._scans))
+        elif found.condition == "SINK_UNAVAILABLE":
+            message = _behind(found.message, NO_ANSWER, _servers(self.spec.sinks))
+        elif found.condition == "SINK_REFUSED":
+            topics = [name for sink in self.spec.sinks for name in topic_names(sink)]
+            message = _behind(found.message, TOO_LARGE, ", ".join(topics))
+        else:
             return found
-        asked = [scan.definition.options.values.get("bootstrap_servers") for scan in self._scans]
-        servers = [str(each) for each in dict.fromkeys(asked) if each is not None]
-        if found.condition == "SINK_UNAVAILABLE" or not servers:
-            return found
-        message = found.message.replace("of Kafka answers", f"of Kafka answers at {', '.join(servers)}", 1)
         return RuntimeFailure(found.condition, message, hint=found.hint, detail=found.detail)
 
     @property
@@ -281,3 +285,14 @@ class Run:
     @property
     def scans(self) -> Sequence[CheckedScan]:
         return self._scans
+
+
+def _servers(definitions: Iterable[SourceDefinition | SinkDefinition]) -> str:
+    """Where the brokers of some relations are, each once."""
+    named = [definition.options.values.get("bootstrap_servers") for definition in definitions]
+    servers = ", ".join(str(each) for each in dict.fromkeys(named) if each is not None)
+    return servers and f"at {servers}"
+
+
+def _behind(message: str, words: str, more: str) -> str:
+    return message.replace(words, f"{words} {more}", 1) if more else message

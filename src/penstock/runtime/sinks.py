@@ -16,7 +16,7 @@ from penstock.runtime.change_rows import envelopes, retractions, upserts
 from penstock.runtime.shared_target import SharedTarget
 from penstock.runtime.targets import ChangesTarget, ClosedTarget, SinkTarget
 from penstock.spark.format_outside import outside_for
-from penstock.spark.offset_log import read_offsets
+from penstock.spark.offset_log import latest_batch, read_offsets
 from penstock.stores.topics.rows import rows_to_table
 
 if TYPE_CHECKING:
@@ -150,7 +150,17 @@ def _context(definition: SinkDefinition, home: Home, job: str, producer: str) ->
         encode_key_frame=_key_frame_encoder(definition, home),
         roots=home.roots,
         input_hash=lambda batch_id: _input_hash(home.checkpoint(job), batch_id),
+        in_doubt=batches_in_doubt(home, job),
     )
+
+
+def batches_in_doubt(home: Home, job: str) -> Callable[[int], bool]:
+    """Which batches a run before now may have written without knowing it: those that were planned then and are not in
+    the ledger. None where nothing was written before; and a job over views alone plans none."""
+    entry, planned = home.views.ledger(job), latest_batch(home.checkpoint(job))
+    if entry is None or planned is None or not entry.counters.get("output_rows"):
+        return range(0).__contains__
+    return range(entry.batch_id + 1, planned + 1).__contains__
 
 
 def _input_hash(checkpoint: Path, batch_id: int) -> str:

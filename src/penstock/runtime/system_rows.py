@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.catalog.system import find_system
 from penstock.errors import InternalError, PenstockError
+from penstock.runtime.batch_sizes import max_batch_rows
 from penstock.runtime.dimension_report import dimension_rows, version_rows
 from penstock.runtime.metrics import metric_rows
 from penstock.runtime.record_places import record_places, with_places
@@ -76,10 +77,19 @@ def job_rows(engine: Engine) -> list[dict[str, Any]]:
     answer, however many jobs read from it."""
     jobs = tuple(engine.jobs.values())
     ends = _ends([job for job in jobs if _has_lag(job)])
-    return [_job_row(engine, job, _lag(job, ends[job.name]) if job.name in ends else None) for job in jobs]
+    last_rows = engine.home.views.last_rows()
+    return [
+        {
+            **_job_row(engine, job),
+            "lag": _lag(job, ends[job.name]) if job.name in ends else None,
+            "batch_rows": last_rows.get(job.name),
+            "max_batch_rows": max_batch_rows(job.spec),
+        }
+        for job in jobs
+    ]
 
 
-def _job_row(engine: Engine, job: Job, lag: int | None) -> dict[str, Any]:
+def _job_row(engine: Engine, job: Job) -> dict[str, Any]:
     entry = engine.home.views.ledger(job.name)
     return {
         "name": job.name,
@@ -89,7 +99,6 @@ def _job_row(engine: Engine, job: Job, lag: int | None) -> dict[str, Any]:
         # That of the ledger: what a batch under way has found is only known when it is committed.
         "watermark": entry.watermark_us if entry is not None else None,
         "input_rows": int(entry.counters.get("input_rows", 0)) if entry is not None else 0,
-        "lag": lag,
         "restarts": job.restarts,
         "error": f"[{job.error.condition}] {job.error.message}" if job.error is not None else None,
         "started_at": job.started_at_us,
@@ -129,7 +138,7 @@ def _ends(jobs: Sequence[Job]) -> dict[str, _Positions]:
 
 
 def _jobs(engine: Engine) -> list[dict[str, Any]]:
-    return [_job_row(engine, job, None) for job in tuple(engine.jobs.values())]
+    return [_job_row(engine, job) for job in tuple(engine.jobs.values())]
 
 
 def _watermarks(engine: Engine, *, with_windows: bool) -> list[dict[str, Any]]:

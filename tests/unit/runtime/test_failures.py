@@ -156,6 +156,23 @@ def test_a_broker_that_does_not_answer_spark(said: str, condition: str) -> None:
     assert transient(found)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The message is 1100088 bytes when serialized which is larger than 1048576, the value of max.request.size.",
+        "The request included a message larger than the max message size the server will accept.",
+    ],
+)
+def test_a_record_that_is_too_large_for_a_topic(said: str) -> None:
+    """It is as large at the next try."""
+    text = f"[STREAM_FAILED] x\nCaused by: org.apache.kafka.common.errors.RecordTooLargeException: {said}\n at x"
+    found = as_failure("job j", RuntimeError(text))
+    assert found.condition == "SINK_REFUSED"
+    assert said in found.message
+    assert "kafka.max.request.size" in (found.hint or "")
+    assert not transient(found)
+
+
 def test_a_subquery_for_one_value_with_many_rows_is_an_error_of_the_data() -> None:
     """The same words whoever met it: Spark, whose tasks may wrap it, or the view store."""
     said = "[SCALAR_SUBQUERY_TOO_MANY_ROWS] More than one row returned by a subquery used as an expression. SQLSTATE: 21000"

@@ -34,6 +34,11 @@ class JobRecords:
         with self._database.snapshot() as reader:
             return records.dead_places(reader, job)
 
+    def last_rows(self) -> dict[str, int]:
+        """How many rows the last batch of each job had that had any."""
+        with self._database.snapshot() as reader:
+            return records.last_rows(reader)
+
     def job_facts(self, job: str) -> dict[str, Any]:
         """What was kept of a job; empty for an unknown one."""
         with self._database.snapshot() as reader:

@@ -79,6 +79,12 @@ def dead_places(reader: duckdb.DuckDBPyConnection, job: str) -> list[tuple[str, 
     return [(row[0], row[1], row[2]) for row in reader.execute(text, [job]).fetchall()]
 
 
+def last_rows(reader: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """How many rows the last batch of each job had that had any, of the batches that are kept."""
+    text = "SELECT job, max_by(input_rows, batch) FROM store.ledger WHERE input_rows > 0 GROUP BY job"
+    return dict(reader.execute(text).fetchall())
+
+
 def _add(
     writer: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], job: str, batch: int, rows: pa.Table
 ) -> None:
