@@ -185,9 +185,7 @@ def task_options(access: KafkaAccess) -> dict[str, str]:
     """How Spark's tasks reach the brokers, and how long they wait for one that is gone."""
     given = access.java()
     waits = {} if given.keys() & _WAIT_NAMES else {"delivery.timeout.ms": _DELIVERY_MS}
-    most = access.properties.get("message.max.bytes")  # librdkafka's name for it
-    sizes = {} if most is None else {"max.request.size": most}
-    options = {**waits, **sizes, **given, "bootstrap.servers": access.servers}
+    options = {**waits, **given, "bootstrap.servers": access.servers}
     return {f"kafka.{key}": value for key, value in options.items()}
 
 
