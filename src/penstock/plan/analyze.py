@@ -40,7 +40,7 @@ from penstock.options import (
     setting_notice,
 )
 from penstock.options.settings import CONNECT_ONLY
-from penstock.plan.computed import check_computed, computed_functions
+from penstock.plan.computed import computed_functions, with_computed_types
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.queries import OutputKind, kept_output, plan_output
 from penstock.plan.relation import Mode
@@ -105,7 +105,7 @@ def _notices(plan: LogicalPlan, *more: tuple[str, ...]) -> tuple[str, ...]:
 def _create_relation(statement: s.CreateRelation, session: Session) -> Analysis:
     definition = define_source(statement, _surroundings(session))
     if isinstance(definition, SourceDefinition):
-        check_computed(definition, session)
+        definition = with_computed_types(definition, session)
         called = [ObjectKey("function", name) for name in computed_functions(definition, session.catalog)]
         definition = replace(definition, depends_on=tuple(dict.fromkeys((*definition.depends_on, *called))))
     session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
