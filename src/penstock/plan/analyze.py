@@ -41,6 +41,7 @@ from penstock.options import (
 )
 from penstock.options.settings import CONNECT_ONLY
 from penstock.plan.computed import computed_functions, with_computed_types
+from penstock.plan.kept_groups import with_changes_of_groups
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.queries import OutputKind, kept_output, plan_output
 from penstock.plan.relation import Mode
@@ -206,6 +207,7 @@ def _create_materialized(statement: s.CreateMaterializedView, session: Session) 
     if options.state_ttl:
         kept = partial(kept_output, session, statement.query, statement.name.text, statement.columns)
         plan = with_ttl(plan, options.state_ttl, kept, asked="state_ttl" not in options.from_settings)
+    plan = with_changes_of_groups(plan)
     definition = MaterializedViewDefinition(
         name=statement.name,
         columns=_columns(plan) if not _open(plan) else (),
