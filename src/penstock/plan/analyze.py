@@ -29,7 +29,7 @@ from penstock.catalog.model import (
     ViewDefinition,
 )
 from penstock.catalog.text import canonical_text
-from penstock.errors import InternalError, NotYetError, OptionError, PenstockError, ResolutionError
+from penstock.errors import InternalError, NotYetError, OptionError, PenstockError, ResolutionError, UnsupportedError
 from penstock.frozen import frozen
 from penstock.options import (
     option_slot,
@@ -47,7 +47,7 @@ from penstock.plan.queries import OutputKind, kept_output, plan_output
 from penstock.plan.relation import Mode
 from penstock.plan.session import Session
 from penstock.plan.shared_reads import insert_jobs
-from penstock.plan.sink_fit import cannot_update, check_sink, with_query_key
+from penstock.plan.sink_fit import cannot_update, check_sink, forced_to_append, with_query_key
 from penstock.plan.subscriptions import check_subscription
 from penstock.plan.ttl import with_ttl
 from penstock.sql import statements as s
@@ -145,7 +145,11 @@ def _create_sink(statement: s.CreateSink, session: Session) -> Analysis:
     plan: LogicalPlan | None = None
     definition = define_sink(statement, replace(_surroundings(session), catalog=session.catalog))
     if statement.query is not None:
-        plan = _plan_into(session, statement.query, definition, (), "sink")
+        try:
+            plan = _plan_into(session, statement.query, definition, (), "sink")
+        except UnsupportedError as error:
+            clause = () if statement.format is None else statement.format.options
+            raise forced_to_append(error, definition, (*statement.options, *clause)) from None
         reads = tuple(dict.fromkeys((*definition.depends_on, *_keys(session, plan))))
         definition = replace(definition, depends_on=reads, columns=definition.columns or _columns(plan))
         definition = with_query_key(definition, plan)
