@@ -232,6 +232,11 @@ def test_the_clock_of_rows(db: penstock.Database) -> None:
             "(SELECT k, COUNT(*) AS n FROM q GROUP BY k, TUMBLE(PROCTIME(), INTERVAL '30000' DAY))"
         ),
     }
+    db.execute("CREATE MATERIALIZED VIEW newest AS SELECT k, MAX(v) AS v FROM q GROUP BY k")
+    db.execute("CREATE MATERIALIZED VIEW copied AS SELECT k, v FROM q")
+    for below in ("newest", "copied"):
+        session = "SESSION(PROCTIME(), INTERVAL '30000' DAY)"
+        views[f"visits_{below}"] = f"SELECT k, COUNT(*) AS n, MAX(v) AS v FROM {below} GROUP BY k, {session}"
     of_several = {
         "once": "SELECT DISTINCT k, seen FROM q",
         "either": "SELECT k, seen FROM p UNION SELECT k, seen FROM q",
@@ -253,6 +258,8 @@ def test_the_clock_of_rows(db: penstock.Database) -> None:
         for k, v, one, two, t, d in pairs:
             assert t == max(one, two), (k, v)
             assert d == t.date()
+        assert read(db, "visits_newest") == [(k, 1, step) for k in range(step + 1)]
+        assert read(db, "visits_copied") == [(k, step + 1 - k, step) for k in range(step + 1)]
         groups = read(db, "groups")
         assert [(k, n) for k, n, *_ in groups] == [(k, step + 1 - k) for k in range(step + 1)]
         for k, _, last, t, f, first in groups:

@@ -98,6 +98,12 @@ def _approx_median(args: Arguments, _dialect: str | None) -> exp.Expr:
     return call("approx_percentile", args[0], exp.Literal.number("0.5"))
 
 
+def _count_distinct(args: Arguments, _dialect: str | None) -> exp.Expr:
+    if isinstance(args[0], exp.Distinct | exp.Star):
+        raise invalid("count_distinct", "it takes values as they are", args[0], "write COUNT_DISTINCT(x)")
+    return call("count", exp.Distinct(expressions=list(args)))
+
+
 def _jsonb_agg(args: Arguments, dialect: str | None) -> exp.Expr:
     return call("to_json", _array_agg(args, dialect))
 
@@ -185,6 +191,7 @@ AGGREGATES: dict[str, ForeignFunction] = {
         "approx_percentile",
         kind="aggregate",
     ),
+    **foreign("1 BIGINT count_distinct", _count_distinct, "ksqlDB", "count(DISTINCT x)", kind="aggregate"),
     **foreign("1 arg0 approx_median", _approx_median, "Arroyo", "approx_percentile(x, 0.5)", kind="aggregate"),
     **foreign("1 DOUBLE var+", renamed("var_samp"), "Arroyo", "var_samp", kind="aggregate"),
     **foreign("2 DOUBLE covar", renamed("covar_samp"), "Arroyo", "covar_samp", kind="aggregate"),

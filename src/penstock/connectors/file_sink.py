@@ -47,12 +47,6 @@ class FileSink:
         """Nothing is made before there are rows; what this version cannot write is refused."""
         values, format_ = definition.options.values, check_format(definition)
         local_path(definition)
-        if values.get("rollover_interval") is not None:
-            raise NotYetError(
-                "QUERY_NOT_YET",
-                f"option rollover_interval of {definition.name} is not there yet",
-                hint="each batch ends its files; rollover_rows and rollover_size make more of them",
-            )
         if values.get("single_file") is True and format_ == "parquet":
             raise NotYetError(
                 "QUERY_NOT_YET",

@@ -29,7 +29,7 @@ from penstock.catalog.model import (
     ViewDefinition,
 )
 from penstock.catalog.text import canonical_text
-from penstock.errors import InternalError, NotYetError, OptionError, PenstockError, ResolutionError
+from penstock.errors import InternalError, NotYetError, OptionError, PenstockError, ResolutionError, UnsupportedError
 from penstock.frozen import frozen
 from penstock.options import (
     option_slot,
@@ -40,13 +40,14 @@ from penstock.options import (
     setting_notice,
 )
 from penstock.options.settings import CONNECT_ONLY
-from penstock.plan.computed import check_computed, computed_functions
+from penstock.plan.computed import computed_functions, with_computed_types
+from penstock.plan.kept_groups import with_changes_of_groups
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.queries import OutputKind, kept_output, plan_output
 from penstock.plan.relation import Mode
 from penstock.plan.session import Session
 from penstock.plan.shared_reads import insert_jobs
-from penstock.plan.sink_fit import cannot_update, check_sink, with_query_key
+from penstock.plan.sink_fit import cannot_update, check_sink, forced_to_append, with_query_key
 from penstock.plan.subscriptions import check_subscription
 from penstock.plan.ttl import with_ttl
 from penstock.sql import statements as s
@@ -105,7 +106,7 @@ def _notices(plan: LogicalPlan, *more: tuple[str, ...]) -> tuple[str, ...]:
 def _create_relation(statement: s.CreateRelation, session: Session) -> Analysis:
     definition = define_source(statement, _surroundings(session))
     if isinstance(definition, SourceDefinition):
-        check_computed(definition, session)
+        definition = with_computed_types(definition, session)
         called = [ObjectKey("function", name) for name in computed_functions(definition, session.catalog)]
         definition = replace(definition, depends_on=tuple(dict.fromkeys((*definition.depends_on, *called))))
     session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
@@ -144,7 +145,11 @@ def _create_sink(statement: s.CreateSink, session: Session) -> Analysis:
     plan: LogicalPlan | None = None
     definition = define_sink(statement, replace(_surroundings(session), catalog=session.catalog))
     if statement.query is not None:
-        plan = _plan_into(session, statement.query, definition, (), "sink")
+        try:
+            plan = _plan_into(session, statement.query, definition, (), "sink")
+        except UnsupportedError as error:
+            clause = () if statement.format is None else statement.format.options
+            raise forced_to_append(error, definition, (*statement.options, *clause)) from None
         reads = tuple(dict.fromkeys((*definition.depends_on, *_keys(session, plan))))
         definition = replace(definition, depends_on=reads, columns=definition.columns or _columns(plan))
         definition = with_query_key(definition, plan)
@@ -206,6 +211,7 @@ def _create_materialized(statement: s.CreateMaterializedView, session: Session) 
     if options.state_ttl:
         kept = partial(kept_output, session, statement.query, statement.name.text, statement.columns)
         plan = with_ttl(plan, options.state_ttl, kept, asked="state_ttl" not in options.from_settings)
+    plan = with_changes_of_groups(plan)
     definition = MaterializedViewDefinition(
         name=statement.name,
         columns=_columns(plan) if not _open(plan) else (),

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from penstock.errors import ResolutionError
+from penstock.plan.decimal_types import spark_type
 from penstock.plan.expressions import ExpressionBinder
 from penstock.plan.relation import Field
 from penstock.plan.scope import Leaf, Scope
-from penstock.plan.trees import type_of
 from penstock.sql.spans import span_of
 from penstock.sql.statements import Name
 
 if TYPE_CHECKING:
-    from penstock.catalog.model import FunctionDefinition, SourceDefinition
+    from penstock.catalog.model import ColumnDefinition, FunctionDefinition, SourceDefinition
     from penstock.catalog.snapshot import Catalog
     from penstock.plan.session import Session
     from penstock.types import SqlType
 
 
-def check_computed(definition: SourceDefinition, session: Session) -> None:
-    """Binds every computed column of a source."""
-    for entry in definition.columns:
-        if entry.computed is not None:
-            bind_computed(definition, entry.computed, session)
+def with_computed_types(definition: SourceDefinition, session: Session) -> SourceDefinition:
+    """The source with every computed column bound: one without a declared type has that of its expression, if known."""
+
+    def with_type(entry: ColumnDefinition) -> ColumnDefinition:
+        if entry.computed is None:
+            return entry
+        _, found = bind_computed(definition, entry.computed, session)
+        return entry if entry.type is not None else replace(entry, type=found)
+
+    return replace(definition, columns=tuple(with_type(entry) for entry in definition.columns))
 
 
 def computed_functions(definition: SourceDefinition, catalog: Catalog) -> tuple[str, ...]:
@@ -49,7 +55,7 @@ def bind_computed(definition: SourceDefinition, tree: exp.Expr, session: Session
     bound = binder.bind(tree)
     for node in bound.find_all(exp.Column):
         node.set("table", None)  # the frame of a source has columns and no name
-    return bound, type_of(bound)
+    return bound, spark_type(bound)
 
 
 def _no_subquery(tree: exp.Expr, scope: Scope) -> exp.Expr:

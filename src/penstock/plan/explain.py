@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import NotYetError
-from penstock.plan.nodes import Aggregate, Join, Node, Project, Scan, WindowAssign, describe_event_time
+from penstock.plan.nodes import Aggregate, Join, Node, Project, WindowAssign, describe_event_time
 from penstock.plan.relation import Mode
 from penstock.plan.scan_columns import Reads, source_reads
 from penstock.plan.shared_reads import insert_jobs
+from penstock.plan.shown_changes import shown_modes, unbounded_scans
 from penstock.sql import statements as s
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ def plan_text(plan: LogicalPlan, catalog: Catalog | None = None) -> str:
     lines += [f"engine      {_engine(job)}"] if job is not None else []
     lines += [
         f"event time  {scan.relation}.{describe_event_time(scan.event_time)}"
-        for scan in plan.scans()
-        if scan.event_time is not None and not scan.bounded
+        for scan in unbounded_scans(plan)
+        if scan.event_time is not None
     ]
     reads = _reads(plan, job, catalog)
     lines += [f"reads       {relation} ({', '.join(columns)})" for relation, columns in reads.items() if columns]
@@ -170,7 +171,8 @@ def plan_json(plan: LogicalPlan, catalog: Catalog | None = None) -> dict[str, An
     job = _job(plan)
     plan = _as_run(plan, job)
     numbers = {id(node): number for number, node in enumerate(plan.nodes())}
-    operators = [_operator(node, numbers) for node in plan.nodes()]
+    modes = shown_modes(plan.root)
+    operators = [_operator(node, numbers, modes[id(node)]) for node in plan.nodes()]
     nodes = list(plan.nodes())
     return {
         "output": {"name": plan.root.target, "kind": plan.root.kind, "connector": plan.root.connector},
@@ -184,7 +186,7 @@ def plan_json(plan: LogicalPlan, catalog: Catalog | None = None) -> dict[str, An
         "functions": list(plan.functions),
         "operators": operators,
         "summary": {
-            "sources": sum(1 for node in nodes if isinstance(node, Scan) and not node.bounded),
+            "sources": len(unbounded_scans(plan)),
             "windows": sum(1 for node in nodes if _windowed(node)),
             "stateful": sum(1 for node in nodes if node.stateful),
             "dimensions": sum(1 for node in nodes if isinstance(node, Join) and node.broadcast),
@@ -209,13 +211,13 @@ def _below(node: Node) -> bool:
     return isinstance(inner, WindowAssign)
 
 
-def _operator(node: Node, numbers: dict[int, int]) -> dict[str, Any]:
+def _operator(node: Node, numbers: dict[int, int], mode: Mode | None) -> dict[str, Any]:
     return {
         "id": numbers[id(node)],
         "name": node.label,
         "details": node.details(),
         "inputs": [numbers[id(inner)] for inner in node.inputs],
-        "mode": node.mode.value,
+        "mode": mode.value if mode is not None else None,
         "is_stateful": node.stateful,
         "is_broadcast": node.broadcast,
         "requires_shuffle": node.shuffles,

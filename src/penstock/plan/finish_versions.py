@@ -42,9 +42,11 @@ def one_version_a_moment(tree: exp.Expr) -> None:
 
 
 def _of(part: exp.Expr, alias: str) -> exp.Expr:
-    """The column of a relation that a comparison with another one is about."""
+    """What a comparison with another relation asks of this one: a column, or what is computed of its columns."""
     for side in (part.args.get("this"), part.args.get("expression")):
-        if isinstance(side, exp.Column) and side.table == alias:
-            found: exp.Expr = side.copy()
-            return found
+        if not isinstance(side, exp.Expr):
+            continue
+        read = list(side.find_all(exp.Column))
+        if read and all(each.table == alias for each in read):
+            return side.copy()
     raise DiffersError

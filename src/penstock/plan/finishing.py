@@ -24,7 +24,7 @@ from penstock.plan.from_clause import NAMELESS
 from penstock.plan.kept_clock import CLOCKS
 from penstock.plan.met_once import passing_rows
 from penstock.plan.moving_clock import settle_clock
-from penstock.plan.nodes import Core, Filter, Finish, Join, Output, Project, Scan
+from penstock.plan.nodes import Core, Filter, Finish, Join, Output, Project, Scan, all_nodes
 from penstock.plan.prune import prune
 from penstock.plan.relation import HIDDEN_PREFIX, Mode, State
 from penstock.plan.spark_blocks import outputs, scans
@@ -224,11 +224,15 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     bounded = all(scan.kind == "table" for scan in (*plan.scans(), *plan.subquery_nodes()) if isinstance(scan, Scan))
     kept_here = [each for each in made.plan.rows if (each.read is None or each.stamps) and not each.passing]
     rows = [each.words for each in kept_here]
-    grows = [each.words for each in made.plan.rows if each.grows]
+    ending = _ending(plan)
+    grows = [each.words for each in made.plan.rows if each.grows and each.relation not in ending]
     grows += [f"the answer of {stage.words}" for stage in made.plan.stages[:-1] if stage.once]
-    ends = [each.bound for each in made.plan.rows if each.bound is not None]
-    bound = "its input ends" if bounded else None if grows else "; ".join(dict.fromkeys(ends)) or None
     answers = [f"the answer of {stage.words}" for stage in made.plan.stages[:-1]]
+    ends = [each.bound for each in made.plan.rows if each.bound is not None]
+    ends += [f"the rows of {each.relation} end" for each in made.plan.rows if each.grows and each.relation in ending]
+    if answers and (views := parents_of(made.plan)):
+        ends.append(f"what follows from the rows of {' and '.join(views)}")
+    bound = "its input ends" if bounded else None if grows else "; ".join(dict.fromkeys(ends)) or None
     below = _by_the_store(plan.root.inputs[0])
     finish = Finish(
         fields=below.fields,
@@ -248,6 +252,16 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     if made.plan.asked:
         more.append(_ASKING)
     return replace(plan, root=root, warnings=(*plan.warnings, *more))
+
+
+def _ending(plan: LogicalPlan) -> frozenset[str]:
+    """What is read whose rows end: tables, and what Spark makes of tables alone, as it is named in the plan."""
+    found: set[str] = set()
+    for node in (each for root in (plan.root, *plan.subqueries) for each in all_nodes(root)):
+        below = [each for each in all_nodes(node) if isinstance(each, Scan)]
+        if isinstance(node, Scan | Core) and below and all(each.kind in ("table", "dimension") for each in below):
+            found.add(node.relation if isinstance(node, Scan) else node.words)
+    return frozenset(found)
 
 
 def _by_the_store(node: Node) -> Node:

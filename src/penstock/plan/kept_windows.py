@@ -17,6 +17,7 @@ from sqlglot import exp
 from penstock.plan.moving_clock import MOVING
 from penstock.plan.nodes import Scan, WindowAssign, all_nodes
 from penstock.plan.relation import Mode
+from penstock.plan.rules.qualify import QUALIFIED
 from penstock.sql.nodes import WindowCall, WindowPart, WindowTable
 from penstock.sql.statements import Emit
 
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 CLOSED_BY_CLOCK: Final = "windows over processing time are shown when they have ended, and their rows are kept for ever"
 _MOST: Final = 64  # readings of a relation that one query should have
 _MILLISECOND_US: Final = 1_000
-_SHIFTS, _SHIFT = "__windows", "__qualified_shift"
+_SHIFTS, _SHIFT = "__windows", f"{QUALIFIED}_shift"
 # Names that * leaves out.
-_TIME, _SAME_TIME, _BEGINS, _SESSION = (f"__qualified_{name}" for name in ("time", "same_time", "begins", "session"))
+_TIME, _SAME_TIME, _BEGINS, _SESSION = (f"{QUALIFIED}_{name}" for name in ("time", "same_time", "begins", "session"))
 _BOUNDS: Final = {"start": "window_start", "end": "window_end", "rowtime": "window_time"}
 
 
@@ -137,15 +138,17 @@ def _sessions(source: exp.Expr, spec: WindowSpec, time: exp.Expr, keys: list[exp
     def column(name: str) -> exp.Column:
         return exp.column(name, quoted=True)
 
-    timed = _select([exp.Star(), _as(_call("unix_micros", time), _TIME)], source)
+    # A star leaves names of ours out, such as that of the time at which a row came: it is handed on by name.
+    carried = [time] if time.name.startswith(QUALIFIED) else []
+    timed = _select([exp.Star(), *carried, _as(_call("unix_micros", time), _TIME)], source)
     timed.set("where", exp.Where(this=_there(time)))
     before = _over(_call("lag", column(_TIME)), keys, column(_TIME))
     late = exp.GT(this=exp.Sub(this=column(_TIME), expression=before), expression=_number(spec.gap_us))
     begins = exp.Case(ifs=[exp.If(this=late, true=_number(1))], default=_number(0))
-    begun = _select([exp.Star(), _as(column(_TIME), _SAME_TIME), _as(begins, _BEGINS)], _inner(timed))
+    begun = _select([exp.Star(), *carried, _as(column(_TIME), _SAME_TIME), _as(begins, _BEGINS)], _inner(timed))
     # rows of the same time are in one session: a frame by values counts all of them
     number = _over(_call("sum", column(_BEGINS)), keys, column(_SAME_TIME))
-    numbered = _select([exp.Star(), _as(number, _SESSION)], _inner(begun))
+    numbered = _select([exp.Star(), *carried, _as(number, _SESSION)], _inner(begun))
     session = [*keys, column(_SESSION)]
     first, last = (_over(_call(name, time), session, None) for name in ("min", "max"))
     gap, short = (_interval(micros) for micros in (spec.gap_us, spec.gap_us - _MILLISECOND_US))
@@ -179,7 +182,7 @@ def _shown(start: exp.Expr, end: exp.Expr, time: exp.Expr) -> list[exp.Expr]:
 
 
 def _select(items: list[exp.Expr], source: exp.Expr) -> exp.Select:
-    return exp.Select(expressions=items, from_=exp.From(this=source.copy()))
+    return exp.Select(expressions=[item.copy() for item in items], from_=exp.From(this=source.copy()))
 
 
 def _inner(query: exp.Select) -> exp.Subquery:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
@@ -16,11 +16,16 @@ from penstock.sql.spans import span_of
 from penstock.types import INTEGRAL, STRING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.catalog.model import SinkDefinition
     from penstock.errors import Span
     from penstock.plan.logical import LogicalPlan
-    from penstock.sql.statements import Name, Query
+    from penstock.sql.statements import Name, Option, Query
     from penstock.types import SqlType
+
+
+_FORCED: Final = "force_append_only"
 
 
 def check_sink(plan: LogicalPlan, sink: SinkDefinition, columns: tuple[Name, ...], query: Query) -> None:
@@ -70,6 +75,21 @@ def cannot_update(sink: SinkDefinition, mode: str, span: Span | None) -> Unsuppo
         hint="group by a window that closes (EMIT FINAL), or let the sink take changes: changes = 'upsert' or "
         "'retract'",
         span=span,
+    )
+
+
+def forced_to_append(error: UnsupportedError, sink: SinkDefinition, options: Iterable[Option]) -> UnsupportedError:
+    """The error in the words of a statement that asks for RisingWave's force_append_only: what a query takes back
+    cannot be left out, and what replaces an earlier row is no row of its own."""
+    asked = [each for each in options if each.key.casefold() == _FORCED and each.value.reveal().casefold() == "true"]
+    if error.condition != "SINK_CANNOT_UPDATE" or not asked:
+        return error
+    return UnsupportedError(
+        "SINK_CANNOT_UPDATE",
+        f'option {_FORCED} of sink "{sink.name}" cannot be kept: the query changes rows that it has sent',
+        hint="leave it out, and let the sink take changes: type = 'upsert' with a primary_key; or group by a window "
+        "that closes (EMIT FINAL), whose rows are only added",
+        span=asked[0].key_span,
     )
 
 

@@ -84,7 +84,7 @@ def aggregate_call(write: StoreExpressions, name: str, arguments: list[exp.Expr]
     if isinstance(argument, exp.Distinct):
         if name == "count" and (len(argument.expressions) > 1 or isinstance(argument.expressions[0], exp.Tuple)):
             return _distinct_rows(write, argument.expressions, suffix)
-        if len(argument.expressions) != 1 or name in _SPREADS:
+        if len(argument.expressions) != 1:
             raise DiffersError
         argument = argument.expressions[0]
     if name == "approx_count_distinct":
@@ -139,12 +139,23 @@ def _of_values(name: str, term: Term, distinct: str, suffix: str) -> Term:
 
 def _spread(name: str, term: Term, distinct: str, suffix: str) -> Term:
     """How far values lie apart, and on which side of their mean."""
-    if distinct or not (is_whole(term.type) or term.known.name in ("DOUBLE", "FLOAT", "DECIMAL")):
+    if not (is_whole(term.type) or term.known.name in ("DOUBLE", "FLOAT", "DECIMAL")):
         raise DiffersError
+    if distinct:
+        return _spread_of_distinct(name, term, suffix)
     value = as_type(term, DOUBLE).sql
     if name in _MOMENTS:
         return moment_of(name, f"list({value}){suffix}")
     return Term(f"{_SPREADS[name]}({value}){suffix}", DOUBLE)
+
+
+def _spread_of_distinct(name: str, term: Term, suffix: str) -> Term:
+    """Values are told apart as they are: two large ones may be the same DOUBLE."""
+    if name not in _SPREADS or " OVER (" in suffix:
+        raise DiffersError
+    told_apart_alike(term)
+    values = f"list_transform(list_sort(list(DISTINCT {term.sql}){suffix}), lambda v: CAST(v AS DOUBLE))"
+    return Term(f"list_aggregate({values}, '{_SPREADS[name]}')", DOUBLE)
 
 
 def _distinct_rows(write: StoreExpressions, values: list[exp.Expr], suffix: str) -> Term:

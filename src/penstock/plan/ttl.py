@@ -52,7 +52,7 @@ def with_ttl(
         plan = replace(other, ttl=ttl, state=plan.state)
         job = plan_job(plan)
     if job.ttl_us is None:
-        return plan
+        return replace(plan, warnings=(*plan.warnings, _nothing_to_forget(plan))) if asked else plan
     root = _bounded(plan.root, duration_words(job.ttl_us))
     unbounded = any(node.state is not None and node.state.bound is None for node in all_nodes(root))
     warnings = plan.warnings if unbounded else tuple(text for text in plan.warnings if "grows for ever" not in text)
@@ -63,14 +63,24 @@ def _bounded(node: AnyNode, words: str) -> AnyNode:
     """The operators with what bounds the uppermost state, which is the view store's; what is below is Spark's."""
     if node.state is None:
         return replace(node, inputs=tuple(_bounded(below, words) for below in node.inputs))
+    if isinstance(node, Finish):
+        forgotten = f"a row is forgotten {words} after its batch (state_ttl)"
+        bound = forgotten if node.state.bound is None else f"{node.state.bound}; {forgotten}"
+        return replace(node, state=State(node.state.keeps, bound))
     if node.state.bound is not None:
         return node
-    bound = (
-        f"a row is forgotten {words} after its batch (state_ttl)"
-        if isinstance(node, Finish)
-        else f"a group is forgotten when no row came for it for {words} (state_ttl)"
-    )
+    bound = f"a group is forgotten when no row came for it for {words} (state_ttl)"
     return replace(node, state=State(node.state.keeps, bound))
+
+
+def _nothing_to_forget(plan: LogicalPlan) -> str:
+    """A notice: the option is asked for, and does nothing."""
+    if any(node.state is not None for node in plan.nodes()):
+        return "state_ttl has no effect here: what is kept has a bound of its own, in the line state of EXPLAIN"
+    return (
+        "state_ttl has no effect here: nothing is kept between batches, and the rows of the view itself stay; "
+        "WHERE ts > mz_now() - INTERVAL '30 days' in its query bounds them, and changelog_retention its changes"
+    )
 
 
 def _of_spark(node: Node) -> bool:

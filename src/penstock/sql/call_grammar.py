@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import UnsupportedError
 from penstock.sql.calls import SPECIAL_CALLS, behind_arguments, json_returning, unit_argument
+from penstock.sql.durations import NotADuration, parse_duration
 from penstock.sql.reading import NAME_TOKENS, WORD_TOKENS
 from penstock.sql.types_grammar import TypeGrammar
 
@@ -132,6 +133,8 @@ class CallGrammar(TypeGrammar):
             first = self.current
             self.step(3)
             gap = self.operand()
+            if isinstance(gap, exp.Literal) and gap.is_string:
+                gap = _length_of(gap)
             exclude = self._parse_var_from_options(self.WINDOW_EXCLUDE_OPTIONS) if self.word("EXCLUDE") else None
             self._session = exp.WindowSpec(kind="SESSION", start=gap, exclude=exclude)
             self._framed = first, self.taken
@@ -245,3 +248,13 @@ class CallGrammar(TypeGrammar):
             if token.token_type in NAME_TOKENS and token.text.upper() == parameter.upper():
                 return True
         return False
+
+
+def _length_of(text: exp.Expr) -> exp.Expr:
+    """The interval that a text says; the text itself where it says none, which is told where it is used."""
+    try:
+        found = parse_duration(str(text.this)).node()
+    except NotADuration:
+        return text
+    found.meta.update(text.meta)
+    return found

@@ -232,7 +232,8 @@ class _Scan:
         return NotYetError(
             "CLAUSE_NOT_YET",
             "optimizer hints are not there yet",
-            hint="remove the /*+ … */, or write options into the WITH clause of the table",
+            hint="remove the /*+ … */: OPTIONS belong into the WITH clause of the table, and for STATE_TTL a "
+            "materialized view has WITH (state_ttl = '1 day')",
             span=self._at(here, 3),
         )
 

@@ -80,7 +80,6 @@ def test_one_plain_file(tmp_path: Path, connector: str) -> None:
 def test_what_is_refused(tmp_path: Path) -> None:
     writer = sink_of("file")
     for options, word in (
-        ("rollover_interval = '1 min'", "rollover_interval"),
         ("single_file = true, format = 'parquet'", "Parquet"),
         ("format = 'avro'", "avro"),
     ):

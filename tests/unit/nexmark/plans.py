@@ -18,6 +18,8 @@ APART = "".join(
     f"CREATE STREAM {kind} WITH (connector = 'nexmark', table_type = '{kind}');\n"
     for kind in ("person", "auction", "bid")
 )
+# The stream and the views as Flink's implementation of the benchmark declares them.
+FLINK_DDL = (ROOT / "tests" / "fixtures" / "nexmark" / "flink_ddl.sql").read_text(encoding="utf-8")
 
 
 def planned(statements: str, relations: str | None = None) -> LogicalPlan:

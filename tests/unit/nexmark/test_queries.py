@@ -14,7 +14,7 @@ from penstock.interfaces.nexmark.queries import NAMES, nexmark_query
 from penstock.plan.job_plan import JobPlan, plan_job
 from penstock.plan.spark_text import spark_sql
 from tests.project import ROOT
-from tests.unit.nexmark.plans import APART, FUNCTION, planned, query_plan, spellings
+from tests.unit.nexmark.plans import APART, FLINK_DDL, FUNCTION, planned, query_plan, spellings
 
 # The queries that the view store answers, and the keys of their stages: by what it answers them for a batch.
 FINISHED: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -42,7 +42,9 @@ def test_benchmarks_holds_the_queries_of_the_package() -> None:
     }
 
 
-@pytest.mark.parametrize("relations", [None, APART], ids=["views over one stream", "streams"])
+@pytest.mark.parametrize(
+    "relations", [None, APART, FLINK_DDL], ids=["views over one stream", "streams", "Flink's declaration"]
+)
 def test_every_query_is_planned_and_has_its_keys(relations: str | None) -> None:
     """A view that takes one kind of events out of all of them is as good as a stream of its own."""
     for name in NAMES:
@@ -65,6 +67,17 @@ def test_other_spellings_are_the_same_queries(dialect: str) -> None:
             assert [len(stage.keys) for stage in mine.finish.stages] == [
                 len(stage.keys) for stage in other.finish.stages
             ], name
+
+
+def test_the_declaration_of_flink_has_the_same_columns_and_jobs() -> None:
+    """Its event time is a CASE over the records without a CAST: the type is found, not declared."""
+    for name in NAMES:
+        ours, theirs = query_plan(name), query_plan(name, FLINK_DDL)
+        assert [(one.name, one.type) for one in ours.columns] == [(one.name, one.type) for one in theirs.columns], name
+        assert plan_job(ours).kind == plan_job(theirs).kind, name
+    for name, text in spellings("flink").items():
+        job = plan_job(planned(f"{FUNCTION} CREATE MATERIALIZED VIEW q AS {text}", FLINK_DDL))
+        assert (job.kind == "finish") == (name in FINISHED), name
 
 
 @pytest.fixture(scope="module")

@@ -145,7 +145,7 @@ def test_c11_only_good_suggestions(written: dict[str, object], meant: str | None
 @pytest.mark.parametrize(
     "written",
     [
-        {**FILE, "sink.partition-commit.delay": "1 h"},
+        {**FILE, "sink.partition-commit.policy.class": "com.example.Policy"},
         {**FILE, "sink.partition-commit.policy.kind": "success-file", "auto-compaction": "true"},
         {**FILE, "time_partition_pattern": "%Y"},
         {"connector": "delta", "path": "/data", "time_partition_pattern": "%Y"},
@@ -160,8 +160,23 @@ def test_c11_options_that_are_not_there_yet(written: dict[str, object]) -> None:
     assert error.span.column == 1
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"sink.partition-commit.delay": "1 h"},
+            "not used: sink.partition-commit.delay. The files of a batch can be read",
+        ),
+        ({"rollover_interval": "1 min"}, "not used: rollover_interval. Each batch ends its files"),
+    ],
+)
+def test_c11_what_changes_nothing_is_told(given: dict[str, object], words: str) -> None:
+    assert any(text.startswith(words) for text in resolve({**FILE, **given}, role="sink").notices)
+    assert not any("not used" in text for text in resolve(FILE, role="sink").notices)
+
+
 def test_c11_a_key_nobody_knows_comes_before_one_that_is_not_there_yet() -> None:
-    error = refusal({**FILE, "sink.partition-commit.delay": "1 h", "colour": "red"}, role="sink")
+    error = refusal({**FILE, "auto-compaction": "true", "colour": "red"}, role="sink")
     assert error.condition == "UNKNOWN_OPTION"
 
 

@@ -35,6 +35,11 @@ SESSION = "SESSION(TABLE l PARTITION BY id, DESCRIPTOR(ts), INTERVAL '10' SECOND
         f"SELECT k, window_start, COUNT(*) AS n FROM {SESSION} GROUP BY k, window_start, window_end EMIT CHANGES",
         f"SELECT MAX(n) AS m FROM (SELECT id, COUNT(*) AS n FROM {SESSION} GROUP BY id, window_start, window_end) EMIT CHANGES",
         f"SELECT id, window_start FROM {SESSION} EMIT CHANGES",
+        "SELECT k, COUNT(*) AS n FROM c GROUP BY k, SESSION(PROCTIME(), INTERVAL '10' SECOND)",
+        (
+            "SELECT k, SESSION_START(PROCTIME(), INTERVAL '10' SECOND) AS s, SESSION_END(PROCTIME(), INTERVAL '10' SECOND) AS e, "
+            "SUM(id) AS n FROM c GROUP BY k, SESSION(PROCTIME(), INTERVAL '10' SECOND)"
+        ),
     ],
 )
 def test_the_store_answers(query: str) -> None:
@@ -62,6 +67,13 @@ def test_each_of_the_windows_of_a_row_is_one_reading() -> None:
 )  # fmt: skip
 def test_others_stay_where_they_were(query: str, kind: str) -> None:
     assert plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW v AS {query}")).kind == kind
+
+
+@pytest.mark.parametrize("view", ["SELECT k, id FROM l", "SELECT k, MAX(id) AS id FROM l GROUP BY k"])
+def test_sessions_of_the_clock_stand_over_views(view: str) -> None:
+    query = "SELECT k, COUNT(*) AS n FROM below GROUP BY k, SESSION(PROCTIME(), INTERVAL '10' SECOND)"
+    plan = planned(f"{STREAMS} CREATE MATERIALIZED VIEW below AS {view}; CREATE MATERIALIZED VIEW v AS {query}")
+    assert plan_job(plan).kind in ("finish", "windows")
 
 
 def test_windows_of_rows_that_change_are_never_final() -> None:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.errors import PenstockError
 from penstock.plan.rules.array_queries import array_queries
+from penstock.plan.rules.call_spellings import call_spellings
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
 from penstock.plan.rules.distinct_on import distinct_on
 from penstock.plan.rules.group_by_references import group_by_references
@@ -30,6 +31,7 @@ from penstock.sql.statements import Select
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
 BY_NAME: dict[str, Rule] = {
+    "call_spellings": call_spellings,
     "row_makers": row_makers,
     "inline_ctes": inline_ctes,
     "named_windows": named_windows,

@@ -51,6 +51,24 @@ def test_everything_is_there_again(tmp_path: Path) -> None:
     assert [item.text for item in again.catalog] == [item.text for item in catalog]
 
 
+def test_computed_columns_have_their_types_again(tmp_path: Path) -> None:
+    """A text of an older version, whose column has no type, is read as what is written now."""
+    session = session_after(
+        """CREATE STREAM s (kind INT, a STRUCT<at TIMESTAMP>, b STRUCT<at TIMESTAMP>, d DECIMAL(10, 2), name STRING,
+            at AS CASE WHEN kind = 0 THEN a.at ELSE b.at END, upper AS UPPER(name), more AS d * 2, old AS COALESCE(d, 0),
+            WATERMARK FOR at AS at - INTERVAL '4' SECOND);
+        CREATE STREAM text_times (name STRING, at AS UPPER(name), WATERMARK FOR at AS at - INTERVAL '4' SECOND);
+        CREATE MATERIALIZED VIEW v AS SELECT upper, COUNT(DISTINCT more) AS n FROM s GROUP BY upper"""
+    )
+    with CatalogStore.open(tmp_path / "state") as store:
+        store.apply(changes_between(Catalog(), session.catalog))
+        again = load_session(store)
+    assert again.catalog == session.catalog
+    view = again.catalog.get(Name("v"))
+    assert isinstance(view, MaterializedViewDefinition)
+    assert view.columns[0].type == STRING
+
+
 def test_an_object_keeps_the_settings_it_was_made_under(tmp_path: Path) -> None:
     """A view made with RisingWave's emission keeps it, whatever the dialect is now."""
     made = """CREATE STREAM s (k STRING, ts TIMESTAMP, WATERMARK FOR ts AS ts);

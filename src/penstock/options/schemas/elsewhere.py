@@ -106,9 +106,9 @@ NOT_YET_OPTIONS: Final = {
         "commit_checkpoint_interval": _LEAVE_OUT,
     },
     "file": {
-        "sink.partition-commit.": _COMMITS,
+        "sink.partition-commit.policy.class": _COMMITS,
         "partition.default-name": _LEAVE_OUT,
-        "partition.time-extractor.": _TIME_PARTITIONS,
+        "partition.time-extractor.class": _TIME_PARTITIONS,
         "time_partition_pattern": _TIME_PARTITIONS,
         "partitioning.": _TIME_PARTITIONS,
         "auto-compaction": _COMPACTION,

@@ -70,6 +70,32 @@ def _check(draft: Draft) -> None:
         )
 
 
+# Of Flink, where the files of a directory are published when it is complete.
+_COMMITS: Final = {
+    "sink.partition-commit.trigger": "when a directory is complete",
+    "sink.partition-commit.delay": "how long after that its files can be seen",
+    "sink.partition-commit.watermark-time-zone": "the time zone of directories that are named by a time",
+    "sink.partition-commit.policy.kind": "how it is told that a directory is complete",
+    "sink.partition-commit.success-file.name": "the file that tells it",
+    "partition.time-extractor.kind": "how the time of a directory is told from its name",
+    "partition.time-extractor.timestamp-pattern": "how the time of a directory is told from its name",
+    "partition.time-extractor.timestamp-formatter": "how the time of a directory is told from its name",
+    "sink.rolling-policy.check-interval": "how often the age of a file is looked at",
+}
+
+
+def _commit_notices(draft: Draft) -> tuple[str, ...]:
+    found: list[str] = []
+    if given := [key for key in _COMMITS if key in draft.given]:
+        found.append(
+            f"not used: {', '.join(given)}. The files of a batch can be read as soon as the batch is done, "
+            "and no file says that a directory is complete"
+        )
+    if draft.role == "sink" and "rollover_interval" in draft.given:
+        found.append("not used: rollover_interval. Each batch ends its files, so none is open for longer than a batch")
+    return tuple(found)
+
+
 FILE: Final = ConnectorSpec(
     name="file",
     summary="files: one that ends, a directory that is tailed, or files written as a sink",
@@ -124,7 +150,7 @@ FILE: Final = ConnectorSpec(
         OptionSpec(
             "rollover_interval",
             Duration(),
-            "begin a new file after this time; not there yet, and refused: each batch ends its files",
+            "accepted and not used: each batch ends its files, so none is open for longer than a batch",
             aliases=(
                 "sink.rolling-policy.rollover-interval",
                 Alias("rollover_seconds", unit="s"),
@@ -148,6 +174,7 @@ FILE: Final = ConnectorSpec(
             aliases=("filename.suffix", "file_naming.suffix"),
             roles=SINK,
         ),
+        *(OptionSpec(key, Text(), f"accepted and not used: {words}", roles=SINK) for key, words in _COMMITS.items()),
         *STREAM_SOURCE,
         BAD_DATA,
         REFRESH,
@@ -159,6 +186,7 @@ FILE: Final = ConnectorSpec(
     default_format="json",
     bounded=_ends,
     check=_check,
+    notices=_commit_notices,
     available=True,
 )
 

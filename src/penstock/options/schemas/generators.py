@@ -83,6 +83,23 @@ DATAGEN: Final = ConnectorSpec(
     check=_check_fields,
 )
 
+# Of every 50 events of Nexmark.
+_PROPORTIONS: Final = {"person": 1, "auction": 3, "bid": 46}
+
+
+def _check_proportions(draft: Draft) -> None:
+    for kind, count in _PROPORTIONS.items():
+        key = f"{kind}.proportion"
+        if draft.values.get(key) != count:
+            listed = ", ".join(f"{name} {of_fifty}" for name, of_fifty in _PROPORTIONS.items())
+            raise Problem(
+                "INVALID_OPTION",
+                f"option {key} is always {count}",
+                hint=f"leave it out: of every 50 events there are {listed}",
+                key=key,
+            )
+
+
 IMPULSE: Final = ConnectorSpec(
     name="impulse",
     available=True,
@@ -155,9 +172,19 @@ NEXMARK: Final = ConnectorSpec(
         OptionSpec("out_of_order", Real(minimum=0), "the share of events that come late, from 0 to 1", default=0.0),
         OptionSpec("base_time", Moment(), "the event time of the first event", aliases=("nexmark.base.time",)),
         OptionSpec("seed", Integer(), "the seed: the same seed makes the same events", default=0),
+        *(
+            OptionSpec(
+                f"{kind}.proportion",
+                Integer(minimum=0),
+                f"how many of 50 events are of kind {kind}: always {count}",
+                default=count,
+            )
+            for kind, count in _PROPORTIONS.items()
+        ),
         *STREAM_SOURCE,
     ),
     roles=SOURCE,
     formats=("json",),
     bounded=lambda draft: bool({"event_count", "runtime"} & draft.given),
+    check=_check_proportions,
 )

@@ -8,6 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from penstock.plan.rules.array_queries import array_queries
+from penstock.plan.rules.call_spellings import call_spellings
 from penstock.plan.rules.distinct_on import distinct_on
 from penstock.plan.rules.group_by_references import group_by_references
 from penstock.plan.rules.having_all import having_all
@@ -26,8 +27,8 @@ Rule = Callable[[exp.Expr], exp.Expr]
 # be a key of it, and before QUALIFY and DISTINCT ON, which move the SELECT list into a subquery. Sessions as frames
 # come last: QUALIFY has then put its functions into a SELECT list.
 RULES: Final[tuple[Rule, ...]] = (
-    inline_ctes, named_windows, window_exists, topk, group_by_references, row_makers, array_queries, having_all,
-    with_ties, qualify, distinct_on, session_frames,
+    inline_ctes, call_spellings, named_windows, window_exists, topk, group_by_references, row_makers, array_queries,
+    having_all, with_ties, qualify, distinct_on, session_frames,
 )  # fmt: skip
 
 

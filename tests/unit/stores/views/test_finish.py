@@ -69,6 +69,10 @@ SHAPES: dict[str, tuple[str, bool]] = {
         ),
         True,
     ),
+    "spread of distinct values": (
+        "SELECT k, STDDEV(DISTINCT v) AS s, VAR_POP(DISTINCT v) FILTER (WHERE id > 3) AS p, COUNT(*) AS n FROM l GROUP BY k",
+        True,
+    ),
     "count distinct": ("SELECT k, COUNT(DISTINCT v) AS n, COUNT(*) AS all_rows FROM l GROUP BY k", True),
     "several distinct": (
         (
@@ -480,6 +484,21 @@ def test_the_last_row_before_each(shape: str) -> None:
         found.follow()
         assert found.view() == found.answer() == +found.fold, f"after batch {number}"
     assert found.answer()
+    found.store.close()
+
+
+@pytest.mark.parametrize("on", ["l.k + 1 = r.k + 1", "l.k = r.k + 0", "abs(l.k) = abs(r.k)"])
+def test_the_last_row_by_a_computed_key(on: str) -> None:
+    """The versions of one key are those for which what is computed of them is the same."""
+    found = Finished(f"SELECT l.id, l.v, r.id AS other FROM l ASOF LEFT JOIN r ON {on} AND l.v >= r.w", None)
+    best = f"(SELECT r.id FROM r WHERE {on} AND r.w <= l.v ORDER BY r.w DESC, r.k, r.id LIMIT 1)"
+    found.oracle = f"SELECT l.id, l.v, {best} AS other FROM l"
+    rnd = random.Random(7)  # noqa: S311
+    for number in range(6):
+        found.add(number, random_batch(rnd, 10 * number))
+        found.follow()
+        assert found.view() == found.answer() == +found.fold, f"after batch {number}"
+    assert len({row.rsplit(",", 1)[1] for row in found.answer()}) > 1
     found.store.close()
 
 
