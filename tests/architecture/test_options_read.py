@@ -32,8 +32,14 @@ NO_READERS: Final = (
     "options/reference.py",
     "testing/",
 )
-# What the schema of a connector makes something else of.
-MADE_INTO: Final = {"tail": "whether the source ends"}
+_ALWAYS_SO: Final = "any other value is refused"
+# What the schema of a connector makes something else of, or refuses unless it is what is so in any case.
+MADE_INTO: Final = {
+    "tail": "whether the source ends",
+    "person.proportion": _ALWAYS_SO,
+    "auction.proportion": _ALWAYS_SO,
+    "bid.proportion": _ALWAYS_SO,
+}
 # A piece of text around what is put in must say something by itself: ".{name}" would be like any key.
 _LEAST_LETTERS: Final = 4
 

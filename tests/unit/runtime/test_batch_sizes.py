@@ -46,7 +46,7 @@ def spec_of(statement: str) -> JobSpec:
         ("INSERT INTO out SELECT n FROM small", 500),
         ("INSERT INTO out SELECT n FROM small UNION ALL SELECT n FROM s", 1_000_500),
         ("CREATE MATERIALIZED VIEW v WITH (max_rows_per_batch = 70) AS SELECT n FROM small", 70),
-        ("INSERT INTO out WITH (mode = 'realtime') SELECT n FROM small", None),
+        ("INSERT INTO out WITH (mode = 'realtime') SELECT n FROM s", None),
         ("CREATE MATERIALIZED VIEW v AS SELECT SUM(c) AS total FROM below", None),
     ],
 )

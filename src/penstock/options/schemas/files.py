@@ -84,16 +84,9 @@ _COMMITS: Final = {
 }
 
 
-def _commit_notices(draft: Draft) -> tuple[str, ...]:
-    found: list[str] = []
-    if given := [key for key in _COMMITS if key in draft.given]:
-        found.append(
-            f"not used: {', '.join(given)}. The files of a batch can be read as soon as the batch is done, "
-            "and no file says that a directory is complete"
-        )
-    if draft.role == "sink" and "rollover_interval" in draft.given:
-        found.append("not used: rollover_interval. Each batch ends its files, so none is open for longer than a batch")
-    return tuple(found)
+_SEEN_AT_ONCE: Final = (
+    "the files of a batch can be read as soon as the batch is done, and no file says that a directory is complete"
+)
 
 
 FILE: Final = ConnectorSpec(
@@ -150,7 +143,8 @@ FILE: Final = ConnectorSpec(
         OptionSpec(
             "rollover_interval",
             Duration(),
-            "accepted and not used: each batch ends its files, so none is open for longer than a batch",
+            "begin a new file after this time",
+            idle="each batch ends its files, so none is open for longer than a batch",
             aliases=(
                 "sink.rolling-policy.rollover-interval",
                 Alias("rollover_seconds", unit="s"),
@@ -174,7 +168,7 @@ FILE: Final = ConnectorSpec(
             aliases=("filename.suffix", "file_naming.suffix"),
             roles=SINK,
         ),
-        *(OptionSpec(key, Text(), f"accepted and not used: {words}", roles=SINK) for key, words in _COMMITS.items()),
+        *(OptionSpec(key, Text(), words, roles=SINK, idle=_SEEN_AT_ONCE) for key, words in _COMMITS.items()),
         *STREAM_SOURCE,
         BAD_DATA,
         REFRESH,
@@ -186,7 +180,6 @@ FILE: Final = ConnectorSpec(
     default_format="json",
     bounded=_ends,
     check=_check,
-    notices=_commit_notices,
     available=True,
 )
 
