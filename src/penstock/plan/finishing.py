@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from penstock.frozen import frozen
 from penstock.plan.changed_rows import change_items, only_present
-from penstock.plan.core_rows import CoreRows
+from penstock.plan.core_rows import CoreRows, in_store
 from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_lists import settle_lists
 from penstock.plan.finish_orders import NotFinishableError, settle_orders
@@ -46,7 +46,7 @@ from penstock.plan.trees import (
 from penstock.plan.view_rows import check_views, of_views, parents_of, view_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from penstock.plan.context import CoreQuery
     from penstock.plan.finish_plan import KeptRows, Stage
@@ -78,6 +78,7 @@ class Finished:
     plan: FinishPlan
     types: tuple[SqlType, ...]
     static: frozenset[str]  # relations that Spark joins with as a whole
+    dimensions: Mapping[str, tuple[str, ...]]  # those whose rows the store keeps, with the columns that it reads
 
     @property
     def how(self) -> str:
@@ -87,7 +88,7 @@ class Finished:
 
     @property
     def _how(self) -> str:
-        view = self.plan.view
+        view, views = self.plan.view, parents_of(self.plan)
         if self.core is None:
             what = view_words(self.plan)
         else:
@@ -100,8 +101,11 @@ class Finished:
             )
             keeps = f"keeps the rows of {rows} and " if rows else ""
             what = f"Spark reads and filters each batch, the view store {keeps}answers the query"
-            if views := parents_of(self.plan):
+            if views:
                 what += f" beside {', '.join(views)}, which it reads as they are and as they change,"
+        if dimensions := [kept.relation for kept in self.plan.rows if kept.dimension]:
+            also = " and" if views and self.core is not None else ""
+            what = f"{what.rstrip(',')}{also} beside {' and '.join(dimensions)}, in the version of the batch,"
         if len(self.plan.stages) > 1:
             steps = "; ".join(self._step(stage) for stage in self.plan.stages)
             return f"{what} in {len(self.plan.stages)} stages, each for what has changed below it: {steps}"
@@ -161,8 +165,8 @@ def finished(plan: LogicalPlan) -> Finished:
             earlier = known.setdefault(found.relation, found)
             if isinstance(earlier, Scan) and isinstance(found, Scan) and earlier.key != found.key:
                 raise NotFinishableError(f'"{found.relation}" is read with all versions of its rows, and without')
-    if not known:
-        raise NotFinishableError("it reads no stream and no table")
+    if not any(isinstance(each, Core) or not each.looked_up for each in known.values()):
+        raise NotFinishableError("it reads no stream and no table that batches bring rows of")
     for found in known.values():
         _check(found)
     check_views(plan, known)
@@ -191,7 +195,7 @@ def finished(plan: LogicalPlan) -> Finished:
     static = frozenset(relation for core in plan.cores for relation in core.static)
     texts = [*(each.read for each in read if each.read is not None), *(stage.text for stage in stages)]
     made = FinishPlan(_named(read, plan), tuple(stages), asked.within(texts, plan.functions))
-    return Finished(_core(rows, made, plan.cores), made, types, static)
+    return Finished(_core(rows, made, plan.cores), made, types, static, rows.dimensions)
 
 
 def _check_repeatable(tree: exp.Expr, *, clocks: bool) -> None:
@@ -221,8 +225,9 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
         return replace(plan, root=replace(plan.root, mode=Mode.APPEND, key=None, bounded=False))
     unique = made.plan.unique
     mode = Mode.APPEND if made.plan.only_adds else Mode.RETRACT if unique is None else Mode.UPSERT
-    bounded = all(scan.kind == "table" for scan in (*plan.scans(), *plan.subquery_nodes()) if isinstance(scan, Scan))
-    kept_here = [each for each in made.plan.rows if (each.read is None or each.stamps) and not each.passing]
+    scanned = [node for node in (*plan.scans(), *plan.subquery_nodes()) if isinstance(node, Scan)]
+    bounded = all(scan.kind == "table" or scan.looked_up for scan in scanned)
+    kept_here = [each for each in made.plan.rows if (not each.of_view or each.stamps) and not each.passing]
     rows = [each.words for each in kept_here]
     grows = [each.words for each in made.plan.rows if each.grows]
     grows += [f"the answer of {stage.words}" for stage in made.plan.stages[:-1] if stage.once]
@@ -299,9 +304,9 @@ def _named(rows: tuple[KeptRows, ...], plan: LogicalPlan) -> tuple[KeptRows, ...
 
 
 def _check(scan: Scan | Core) -> None:
-    if isinstance(scan, Core) or scan.kind == "materialized view":
+    if isinstance(scan, Core) or in_store(scan):
         return
-    if scan.kind not in ("stream", "table") or scan.looked_up:
+    if scan.kind not in ("stream", "table"):
         raise NotFinishableError(f'"{scan.relation}" is no stream')
     if scan.changes is Mode.UPSERT and not scan.key:
         raise NotFinishableError(f'the rows of "{scan.relation}" change, and it has no primary key')
