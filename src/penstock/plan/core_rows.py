@@ -110,7 +110,7 @@ class CoreRows:
     @property
     def added(self) -> frozenset[str]:
         """The leaves whose rows Spark only ever adds."""
-        return frozenset(leaf.name for leaf in self.leaves if _only_added(self._known[leaf.relation]))
+        return frozenset(leaf.name for leaf in self.leaves if only_added(self._known[leaf.relation]))
 
     @property
     def row_keys(self) -> dict[str, tuple[str, ...] | None]:
@@ -347,7 +347,8 @@ def in_store(scan: Scan | Core) -> TypeGuard[Scan]:
     return isinstance(scan, Scan) and (scan.kind == "materialized view" or scan.looked_up)
 
 
-def _only_added(scan: Scan | Core) -> bool:
+def only_added(scan: Scan | Core) -> bool:
+    """Whether Spark adds rows to a relation, and never takes one away."""
     return not isinstance(scan, Scan) or (not in_store(scan) and scan.changes is Mode.APPEND)
 
 

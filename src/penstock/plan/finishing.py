@@ -15,6 +15,7 @@ from penstock.frozen import frozen
 from penstock.plan.changed_rows import change_items, only_present
 from penstock.plan.core_rows import CoreRows, in_store
 from penstock.plan.decimal_types import spark_type
+from penstock.plan.dimension_cores import DimensionCores
 from penstock.plan.finish_lists import settle_lists
 from penstock.plan.finish_orders import NotFinishableError, settle_orders
 from penstock.plan.finish_plan import SIDE, FinishPlan
@@ -24,7 +25,7 @@ from penstock.plan.from_clause import NAMELESS
 from penstock.plan.kept_clock import CLOCKS
 from penstock.plan.met_once import passing_rows
 from penstock.plan.moving_clock import settle_clock
-from penstock.plan.nodes import Core, Filter, Finish, Join, Output, Project, Scan
+from penstock.plan.nodes import Core, Filter, Finish, Join, Output, Project, Scan, all_nodes
 from penstock.plan.prune import prune
 from penstock.plan.relation import HIDDEN_PREFIX, Mode, State
 from penstock.plan.spark_blocks import outputs, scans
@@ -79,6 +80,7 @@ class Finished:
     types: tuple[SqlType, ...]
     static: frozenset[str]  # relations that Spark joins with as a whole
     dimensions: Mapping[str, tuple[str, ...]]  # those whose rows the store keeps, with the columns that it reads
+    below: frozenset[str]  # names under which the query reads dimensions that Spark joins
 
     @property
     def how(self) -> str:
@@ -170,6 +172,8 @@ def finished(plan: LogicalPlan) -> Finished:
     for found in known.values():
         _check(found)
     check_views(plan, known)
+    below = DimensionCores(tree, known, plan.cores)
+    plan = replace(plan, cores=tuple(below.cores))
     settle_json(tree)
     made_of_rows = [each for each in tree.find_all(exp.Lateral) if not isinstance(each.this, exp.Subquery)]
     if any(makes_rows_of(each) is None for each in made_of_rows) or any(each.name not in known for each in scans(tree)):
@@ -195,7 +199,7 @@ def finished(plan: LogicalPlan) -> Finished:
     static = frozenset(relation for core in plan.cores for relation in core.static)
     texts = [*(each.read for each in read if each.read is not None), *(stage.text for stage in stages)]
     made = FinishPlan(_named(read, plan), tuple(stages), asked.within(texts, plan.functions))
-    return Finished(_core(rows, made, plan.cores), made, types, static, rows.dimensions)
+    return Finished(_core(rows, made, plan.cores), made, types, static, rows.dimensions, frozenset(below.aliases))
 
 
 def _check_repeatable(tree: exp.Expr, *, clocks: bool) -> None:
@@ -234,7 +238,7 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     ends = [each.bound for each in made.plan.rows if each.bound is not None]
     bound = "its input ends" if bounded else None if grows else "; ".join(dict.fromkeys(ends)) or None
     answers = [f"the answer of {stage.words}" for stage in made.plan.stages[:-1]]
-    below = _by_the_store(plan.root.inputs[0])
+    below = _by_the_store(plan.root.inputs[0], made.below)
     finish = Finish(
         fields=below.fields,
         inputs=(below,),
@@ -255,12 +259,19 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     return replace(plan, root=root, warnings=(*plan.warnings, *more))
 
 
-def _by_the_store(node: Node) -> Node:
+def _by_the_store(node: Node, below: frozenset[str]) -> Node:
     """The operators with who does the joins: outside of what Spark runs by itself the view store does them all."""
     if isinstance(node, Core):
         return node
-    made = replace(node, inputs=tuple(_by_the_store(each) for each in node.inputs))
-    return replace(made, strategy="view store") if isinstance(made, Join) else made
+    made = replace(node, inputs=tuple(_by_the_store(each, below) for each in node.inputs))
+    if not isinstance(made, Join) or (made.static_input is not None and _aliases(made.static_input) <= below):
+        return made
+    return replace(made, strategy="view store")
+
+
+def _aliases(node: Node) -> set[str | None]:
+    """The names under which operators read relations."""
+    return {each.alias for each in all_nodes(node) if isinstance(each, Scan)}
 
 
 def only_adds(plan: LogicalPlan) -> bool:

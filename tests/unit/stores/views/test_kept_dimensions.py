@@ -55,6 +55,24 @@ CHANGING = {
 }
 
 
+# Joined below by Spark: a row meets the version of its batch. With one version the answer is that over all rows.
+BELOW = {
+    "behind a left join": "SELECT l.id, r.w, d.label FROM l LEFT JOIN r ON r.id = l.id LEFT JOIN d ON d.k = l.k",
+    "an inner one": "SELECT l.id, r.w, d.label FROM l LEFT JOIN r ON r.k = l.k JOIN d ON d.k = l.k AND d.n > 0",
+    "in front": "SELECT l.id, r.w, d.label FROM d RIGHT JOIN l ON d.k = l.k LEFT JOIN r ON r.id = l.id",
+    "by the second stream": "SELECT l.id, r.id AS other, d.label FROM l JOIN r ON r.k = l.k JOIN d ON d.k = r.w FULL JOIN u ON u.k = l.k",
+    "semi and anti": "SELECT l.id, r.w FROM l LEFT SEMI JOIN d ON d.k = l.k LEFT ANTI JOIN d AS e ON e.k = l.v LEFT JOIN r ON r.k = l.k",
+    "one by the other": "SELECT l.id, e.n, r.w FROM l JOIN d ON d.k = l.k LEFT JOIN d AS e ON e.k = d.n LEFT JOIN r ON r.k = l.k",
+    "ranked": (
+        "SELECT l.*, d.label FROM l JOIN d ON d.k = l.k "
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY l.k ORDER BY l.v DESC NULLS LAST, l.id, l.s, d.label, d.n) = 1"
+    ),
+    "not in": "SELECT l.id, r.w FROM l LEFT JOIN r ON r.k = l.k WHERE l.k NOT IN (SELECT k FROM d WHERE k > 2)",
+    "exists": "SELECT k, COUNT(DISTINCT v) AS n FROM l WHERE EXISTS (SELECT 1 FROM d WHERE d.k = l.k AND d.n > 0) GROUP BY k",
+    "read by a subquery": "SELECT l.id, d.label FROM l JOIN d ON d.k = l.k WHERE EXISTS (SELECT 1 FROM r WHERE r.k = d.n)",
+}
+
+
 def _check(found: Finished) -> object:
     expected = found.answer()
     assert found.view() == expected
@@ -109,6 +127,26 @@ def test_rows_that_replace_each_other_beside_a_dimension(shape: str, tmp_path: P
     batches = [found.batch(rnd) for _ in range(8)]
     batches[5] = {"l": [], "r": [], "u": []}
     _story(found, rnd, batches)
+
+
+@pytest.mark.parametrize("shape", BELOW)
+def test_a_join_below(shape: str) -> None:
+    rnd = random.Random(f"below {shape}")  # noqa: S311
+    found = Dimensioned(BELOW[shape], None)
+    assert not any(dimension.kept for dimension in found.job.dimensions)
+    use(found, 1, random_version(rnd))
+    for number in range(8):
+        found.add(number, random_batch(rnd, 100 * number))
+        _check(found)
+
+
+def test_a_row_of_a_join_below_keeps_what_it_met() -> None:
+    found = Dimensioned(BELOW["behind a left join"], None)
+    use(found, 1, [(1, "old", 0)])
+    found.commit(0, {"l": [(1, 10, 0, "x")]})
+    use(found, 2, [(1, "new", 0)])
+    found.commit(1, {"l": [(1, 11, 0, "x")], "r": [(1, 10, 5, "y")]})
+    assert sorted(found.view()) == ["[10, 5, 'old']", "[11, None, 'new']"]
 
 
 def test_a_version_that_is_there_is_not_read_again() -> None:
