@@ -110,7 +110,7 @@ class CoreRows:
     @property
     def added(self) -> frozenset[str]:
         """The leaves whose rows Spark only ever adds."""
-        return frozenset(leaf.name for leaf in self.leaves if _only_added(self._known[leaf.relation]))
+        return frozenset(leaf.name for leaf in self.leaves if only_added(self._known[leaf.relation]))
 
     @property
     def row_keys(self) -> dict[str, tuple[str, ...] | None]:
@@ -124,8 +124,21 @@ class CoreRows:
                 for name, kept_name in leaf.given.items()
                 if isinstance(value := values[kept_name], exp.Column)
             }
-            key = scan.key if isinstance(scan, Scan) and scan.changes is not Mode.APPEND else None
+            apart = isinstance(scan, Scan) and (scan.looked_up or scan.changes is not Mode.APPEND)
+            key = scan.key if isinstance(scan, Scan) and apart else None
             found[leaf.name] = tuple(names[each] for each in key) if key is not None and {*key} <= {*names} else None
+        return found
+
+    @property
+    def dimensions(self) -> dict[str, tuple[str, ...]]:
+        """The dimensions whose rows are kept, each with the columns that are read of it."""
+        found: dict[str, tuple[str, ...]] = {}
+        for place, relation in enumerate(self._relations):
+            scan = self._known[relation]
+            if isinstance(scan, Scan) and scan.looked_up:
+                trees = [*self._values[place].values(), *self._conditions[place]]
+                read = {node.name for tree in trees for node in tree.find_all(exp.Column)}
+                found[relation] = tuple(entry.name for entry in scan.fields if entry.name in read)
         return found
 
     def value(self, name: str) -> exp.Expr:
@@ -271,7 +284,9 @@ class CoreRows:
     def _keep_times(self, block: exp.Select, alias: str, leaf: LeafRows) -> None:
         """Lets Spark say at which time each row came, where the query asks for it: see kept_clock."""
         scan = self._known[leaf.relation]
-        of_view = isinstance(scan, Scan) and scan.kind == "materialized view"
+        of_view = in_store(scan)
+        if isinstance(scan, Scan) and scan.looked_up:
+            return  # each version is the rows of one moment
         for item in [*block.expressions, block.args.get("where")] if not aggregates(block) else []:
             for node in list(own_nodes(item)) if item is not None else []:
                 if nondeterministic_call(node) is not node:
@@ -297,10 +312,9 @@ class CoreRows:
 
     def _computed_below(self, leaf: LeafRows, alias: str, value: exp.Expr) -> bool:
         """Whether a value is computed where its rows come from. The rows of a view are not kept a second time: what
-        only Spark knows would be asked for all of them again, and not for those that a batch touches."""
-        scan = self._known[leaf.relation]
-        of_view = isinstance(scan, Scan) and scan.kind == "materialized view"
-        return not of_view or self._writable(leaf, alias, value)
+        only Spark knows would be asked for all of them again, and not for those that a batch touches. Those of a
+        dimension are not Spark's."""
+        return not in_store(self._known[leaf.relation]) or self._writable(leaf, alias, value)
 
     def _computed(self, leaf: LeafRows, alias: str, value: exp.Expr) -> exp.Expr:
         found = spark_type(value)
@@ -327,8 +341,15 @@ class CoreRows:
         return kept(type_of(self._values[leaf.rows][leaf.given[name]])) or UNKNOWN
 
 
-def _only_added(scan: Scan | Core) -> bool:
-    return not isinstance(scan, Scan) or (scan.kind != "materialized view" and scan.changes is Mode.APPEND)
+def in_store(scan: Scan | Core) -> TypeGuard[Scan]:
+    """Whether the store finds the rows of a relation by itself: those of materialized views, and those of dimensions,
+    which Spark does not read."""
+    return isinstance(scan, Scan) and (scan.kind == "materialized view" or scan.looked_up)
+
+
+def only_added(scan: Scan | Core) -> bool:
+    """Whether Spark adds rows to a relation, and never takes one away."""
+    return not isinstance(scan, Scan) or (not in_store(scan) and scan.changes is Mode.APPEND)
 
 
 def _any_value(_: exp.Expr) -> bool:

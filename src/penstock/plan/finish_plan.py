@@ -81,6 +81,10 @@ class KeptRows:
     at which a row of a materialized view came: such rows are kept a second time, with it.
 
     `passing`: stages that are answered once have read the rows when their batch is over, and nothing is kept of them.
+
+    `dimension`: the rows are those of the version of a dimension that the batch sees; of another version than before,
+    what differs comes and goes. `read` is then the text over the name of the dimension, whose rows no batch of Spark
+    brings.
     """
 
     relation: str
@@ -92,6 +96,12 @@ class KeptRows:
     until: tuple[str, ...] = ()
     stamps: tuple[str, ...] = ()
     passing: bool = False
+    dimension: bool = False
+
+    @property
+    def of_view(self) -> bool:
+        """Whether they are the rows of a materialized view."""
+        return self.read is not None and not self.dimension
 
     @property
     def grows(self) -> bool:
@@ -101,6 +111,8 @@ class KeptRows:
     @property
     def bound(self) -> str | None:
         """In words, what bounds how many rows are kept; None where nothing is kept, or nothing does."""
+        if self.dimension:
+            return f"as many rows as there are in {self.relation}"
         if self.stamps:
             return f"as many rows as there are in {self.relation}"
         if self.read is not None or self.grows or self.passing:
@@ -135,6 +147,8 @@ class KeptRows:
     def words(self) -> str:
         """What is kept, for EXPLAIN."""
         listed = f"{self.relation} ({', '.join(self.shown)})"
+        if self.dimension:
+            return f"the current version of {listed}"
         if self.changes is None:
             return f"every row of {listed}"
         if not self.changes.key:

@@ -40,7 +40,7 @@ _INNER: Final = "__stage"  # what a stage reads is called so in it: the same que
 _PUT_ABOVE: Final = "put the condition on the clock into the query around it"
 _NOT_ADDED: Final = (
     "the rows in front of a join as of PROCTIME() are not only added",
-    "put one stream that rows are only added to in front of it, filtered in a subquery, and other joins behind",
+    "put one stream that rows are only added to in front of it, and other joins behind; or leave FOR SYSTEM_TIME out",
 )
 _NOT_BY_ROWS: Final = ("distinct", "limit", "offset", "laterals", "joins")
 

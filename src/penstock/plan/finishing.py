@@ -13,8 +13,9 @@ from sqlglot import exp
 
 from penstock.frozen import frozen
 from penstock.plan.changed_rows import change_items, only_present
-from penstock.plan.core_rows import CoreRows
+from penstock.plan.core_rows import CoreRows, in_store
 from penstock.plan.decimal_types import spark_type
+from penstock.plan.dimension_cores import DimensionCores
 from penstock.plan.finish_lists import settle_lists
 from penstock.plan.finish_orders import NotFinishableError, settle_orders
 from penstock.plan.finish_plan import SIDE, FinishPlan
@@ -46,7 +47,7 @@ from penstock.plan.trees import (
 from penstock.plan.view_rows import check_views, of_views, parents_of, view_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from penstock.plan.context import CoreQuery
     from penstock.plan.finish_plan import KeptRows, Stage
@@ -78,6 +79,8 @@ class Finished:
     plan: FinishPlan
     types: tuple[SqlType, ...]
     static: frozenset[str]  # relations that Spark joins with as a whole
+    dimensions: Mapping[str, tuple[str, ...]]  # those whose rows the store keeps, with the columns that it reads
+    below: frozenset[str]  # names under which the query reads dimensions that Spark joins
 
     @property
     def how(self) -> str:
@@ -87,7 +90,7 @@ class Finished:
 
     @property
     def _how(self) -> str:
-        view = self.plan.view
+        view, views = self.plan.view, parents_of(self.plan)
         if self.core is None:
             what = view_words(self.plan)
         else:
@@ -100,8 +103,11 @@ class Finished:
             )
             keeps = f"keeps the rows of {rows} and " if rows else ""
             what = f"Spark reads and filters each batch, the view store {keeps}answers the query"
-            if views := parents_of(self.plan):
+            if views:
                 what += f" beside {', '.join(views)}, which it reads as they are and as they change,"
+        if dimensions := [kept.relation for kept in self.plan.rows if kept.dimension]:
+            also = " and" if views and self.core is not None else ""
+            what = f"{what.rstrip(',')}{also} beside {' and '.join(dimensions)}, in the version of the batch,"
         if len(self.plan.stages) > 1:
             steps = "; ".join(self._step(stage) for stage in self.plan.stages)
             return f"{what} in {len(self.plan.stages)} stages, each for what has changed below it: {steps}"
@@ -161,11 +167,13 @@ def finished(plan: LogicalPlan) -> Finished:
             earlier = known.setdefault(found.relation, found)
             if isinstance(earlier, Scan) and isinstance(found, Scan) and earlier.key != found.key:
                 raise NotFinishableError(f'"{found.relation}" is read with all versions of its rows, and without')
-    if not known:
-        raise NotFinishableError("it reads no stream and no table")
+    if not any(isinstance(each, Core) or not each.looked_up for each in known.values()):
+        raise NotFinishableError("it reads no stream and no table that batches bring rows of")
     for found in known.values():
         _check(found)
     check_views(plan, known)
+    below = DimensionCores(tree, known, plan.cores)
+    plan = replace(plan, cores=tuple(below.cores))
     settle_json(tree)
     made_of_rows = [each for each in tree.find_all(exp.Lateral) if not isinstance(each.this, exp.Subquery)]
     if any(makes_rows_of(each) is None for each in made_of_rows) or any(each.name not in known for each in scans(tree)):
@@ -191,7 +199,7 @@ def finished(plan: LogicalPlan) -> Finished:
     static = frozenset(relation for core in plan.cores for relation in core.static)
     texts = [*(each.read for each in read if each.read is not None), *(stage.text for stage in stages)]
     made = FinishPlan(_named(read, plan), tuple(stages), asked.within(texts, plan.functions))
-    return Finished(_core(rows, made, plan.cores), made, types, static)
+    return Finished(_core(rows, made, plan.cores), made, types, static, rows.dimensions, frozenset(below.aliases))
 
 
 def _check_repeatable(tree: exp.Expr, *, clocks: bool) -> None:
@@ -221,8 +229,9 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
         return replace(plan, root=replace(plan.root, mode=Mode.APPEND, key=None, bounded=False))
     unique = made.plan.unique
     mode = Mode.APPEND if made.plan.only_adds else Mode.RETRACT if unique is None else Mode.UPSERT
-    bounded = all(scan.kind == "table" for scan in (*plan.scans(), *plan.subquery_nodes()) if isinstance(scan, Scan))
-    kept_here = [each for each in made.plan.rows if (each.read is None or each.stamps) and not each.passing]
+    scanned = [node for node in (*plan.scans(), *plan.subquery_nodes()) if isinstance(node, Scan)]
+    bounded = all(scan.kind == "table" or scan.looked_up for scan in scanned)
+    kept_here = [each for each in made.plan.rows if (not each.of_view or each.stamps) and not each.passing]
     rows = [each.words for each in kept_here]
     ending = _ending(plan)
     grows = [each.words for each in made.plan.rows if each.grows and each.relation not in ending]
@@ -233,7 +242,7 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     if answers and (views := parents_of(made.plan)):
         ends.append(f"what follows from the rows of {' and '.join(views)}")
     bound = "its input ends" if bounded else None if grows else "; ".join(dict.fromkeys(ends)) or None
-    below = _by_the_store(plan.root.inputs[0])
+    below = _by_the_store(plan.root.inputs[0], made.below)
     finish = Finish(
         fields=below.fields,
         inputs=(below,),
@@ -264,12 +273,19 @@ def _ending(plan: LogicalPlan) -> frozenset[str]:
     return frozenset(found)
 
 
-def _by_the_store(node: Node) -> Node:
+def _by_the_store(node: Node, below: frozenset[str]) -> Node:
     """The operators with who does the joins: outside of what Spark runs by itself the view store does them all."""
     if isinstance(node, Core):
         return node
-    made = replace(node, inputs=tuple(_by_the_store(each) for each in node.inputs))
-    return replace(made, strategy="view store") if isinstance(made, Join) else made
+    made = replace(node, inputs=tuple(_by_the_store(each, below) for each in node.inputs))
+    if not isinstance(made, Join) or (made.static_input is not None and _aliases(made.static_input) <= below):
+        return made
+    return replace(made, strategy="view store")
+
+
+def _aliases(node: Node) -> set[str | None]:
+    """The names under which operators read relations."""
+    return {each.alias for each in all_nodes(node) if isinstance(each, Scan)}
 
 
 def only_adds(plan: LogicalPlan) -> bool:
@@ -313,9 +329,9 @@ def _named(rows: tuple[KeptRows, ...], plan: LogicalPlan) -> tuple[KeptRows, ...
 
 
 def _check(scan: Scan | Core) -> None:
-    if isinstance(scan, Core) or scan.kind == "materialized view":
+    if isinstance(scan, Core) or in_store(scan):
         return
-    if scan.kind not in ("stream", "table") or scan.looked_up:
+    if scan.kind not in ("stream", "table"):
         raise NotFinishableError(f'"{scan.relation}" is no stream')
     if scan.changes is Mode.UPSERT and not scan.key:
         raise NotFinishableError(f'the rows of "{scan.relation}" change, and it has no primary key')

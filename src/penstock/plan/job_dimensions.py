@@ -32,7 +32,7 @@ from penstock.plan.spark_text import spark_sql
 from penstock.plan.trees import identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.relation import Field
@@ -56,7 +56,8 @@ class DimensionPlan:
     """One reading of a dimension. `view` is the temporary view under which the job's text reads it.
 
     columns: those that are needed. keys: those that the join compares for equality with the stream, none where it
-    compares something else, too deep to see.
+    compares something else, too deep to see. `kept`: Spark does not read it, the view store keeps its rows beside those
+    of the streams.
     """
 
     id: str  # the relation's name; `name#2`, … for further readings
@@ -64,6 +65,7 @@ class DimensionPlan:
     relation: str
     columns: tuple[str, ...]
     keys: tuple[str, ...]
+    kept: bool = False
 
 
 @frozen
@@ -115,6 +117,17 @@ def check_static(node: Node) -> None:
         "QUERY_NOT_YET",
         f"{what} beside a stream in a job is not there yet",
         hint="join a dimension or a bounded table, or a query over them without windows",
+    )
+
+
+def kept_beside(read: Mapping[str, tuple[str, ...]], others: Sequence[DimensionPlan]) -> tuple[DimensionPlan, ...]:
+    """The dimensions whose rows the view store keeps, with the columns that it reads, beside those that Spark reads."""
+    taken = [other.relation for other in others]
+    return tuple(
+        DimensionPlan(
+            name if name not in taken else f"{name}#{taken.count(name) + 1}", "", name, columns, (), kept=True
+        )
+        for name, columns in read.items()
     )
 
 

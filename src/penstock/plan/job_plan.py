@@ -15,7 +15,7 @@ from penstock.plan.closing import distinct_key, spread_us, waits
 from penstock.plan.distinct_steps import distinct_steps
 from penstock.plan.fingerprint import StateDescription, state_of
 from penstock.plan.finishing import Finished, finished, only_adds
-from penstock.plan.job_dimensions import DimensionPlan, static_nodes
+from penstock.plan.job_dimensions import DimensionPlan, kept_beside, static_nodes
 from penstock.plan.job_model import JobKind, JobPlan, OutputColumn
 from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
 from penstock.plan.join_times import note_stand_in
@@ -128,9 +128,19 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
         more["once"] = [stage.once for stage in made.plan.stages]
     views = parents_of(made.plan)
     if views:
-        more["views"] = [rows.read for rows in made.plan.rows if rows.read is not None]
+        more["views"] = [rows.read for rows in made.plan.rows if rows.of_view]
+    if kept_dimensions := [rows.read for rows in made.plan.rows if rows.dimension]:
+        more["dimensions"] = kept_dimensions
     kept = StateDescription(json.dumps({**json.loads(job.state), **more}, sort_keys=True))
-    return replace(job, columns=columns, finish=made.plan, state=kept.text, fingerprint=kept.fingerprint, views=views)
+    return replace(
+        job,
+        columns=columns,
+        finish=made.plan,
+        state=kept.text,
+        fingerprint=kept.fingerprint,
+        views=views,
+        dimensions=(*job.dimensions, *kept_beside(made.dimensions, job.dimensions)),
+    )
 
 
 def _view_job(plan: LogicalPlan, made: Finished) -> JobPlan:
@@ -163,6 +173,7 @@ def _view_job(plan: LogicalPlan, made: Finished) -> JobPlan:
         how=sink_words(views, made.how, added=added) if plan.root.kind in ("sink", "topic") else made.how,
         finish=made.plan,
         views=views,
+        dimensions=kept_beside(made.dimensions, ()),
     )
 
 

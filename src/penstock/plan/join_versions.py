@@ -119,7 +119,7 @@ def _meets_once(join: exp.Join) -> bool:
 
 def _has_current(scan: Scan) -> bool:
     """Whether the rows of a relation are those of now: changes replace them, or take them away."""
-    return scan.kind == "materialized view" or scan.changes is not Mode.APPEND
+    return scan.kind == "materialized view" or scan.looked_up or scan.changes is not Mode.APPEND
 
 
 def version_keys(join: exp.Join, kind: str, condition: exp.Expr | None) -> tuple[exp.Expr | None, list[exp.Expr]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from sqlglot import exp
 
 from penstock.errors import NotYetError
+from penstock.plan.core_rows import in_store
 from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.nodes import Aggregate, Core, Scan
 from penstock.plan.store_terms import UNKNOWN, kept
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
 
 
 def of_views(rows: CoreRows, known: Mapping[str, Scan | Core], asked: AskedOfSpark) -> tuple[KeptRows, ...]:
-    """The rows that a finish reads; those of materialized views with the text that gives them.
+    """The rows that a finish reads; those of materialized views and of dimensions with the text that gives them.
 
     Raises DiffersError where something in it cannot be computed.
     """
     return tuple(
-        _of_view(rows, place, found, scan, asked) if _is_view(scan := known[found.relation]) else found
+        _of_view(rows, place, found, scan, asked) if in_store(scan := known[found.relation]) else found
         for place, found in enumerate(rows.kept)
     )
 
@@ -54,13 +55,20 @@ def _of_view(rows: CoreRows, place: int, found: KeptRows, scan: Scan, asked: Ask
     block = select(items, source, **({"where": exp.Where(this=where)} if where is not None else {}))
     types: dict[str, SqlType | None] = {field.name: kept(field.type) or UNKNOWN for field in scan.fields}
     text, columns = kept_query(block, {scan.relation: types}, asked)
+    if not _is_view(scan) and any(kind is None or kind == UNKNOWN for _, kind in columns):
+        raise NotFinishableError(f'the type of a column of "{scan.relation}" is not known before it runs')
     typed = zip(found.columns, columns, strict=True)
-    return replace(found, columns=tuple(replace(entry, type=kind or UNKNOWN) for entry, (_, kind) in typed), read=text)
+    return replace(
+        found,
+        columns=tuple(replace(entry, type=kind or UNKNOWN) for entry, (_, kind) in typed),
+        read=text,
+        dimension=not _is_view(scan),
+    )
 
 
 def parents_of(plan: FinishPlan) -> tuple[str, ...]:
     """The materialized views that a finish reads, each once."""
-    return tuple(dict.fromkeys(rows.relation for rows in plan.rows if rows.read is not None))
+    return tuple(dict.fromkeys(rows.relation for rows in plan.rows if rows.of_view))
 
 
 def view_words(plan: FinishPlan) -> str:
@@ -82,9 +90,9 @@ def sink_words(views: tuple[str, ...], how: str, *, added: bool) -> str:
 
 def check_views(plan: LogicalPlan, known: Mapping[str, Scan | Core]) -> None:
     """What is not answered over materialized views; NotFinishableError says why."""
-    others = [found for found in known.values() if not _is_view(found)]
-    if len(others) == len(known):
+    if not any(_is_view(found) for found in known.values()):
         return
+    others = [found for found in known.values() if not in_store(found)]
     if others and plan.root.kind != "materialized view":
         name = others[0].words if isinstance(others[0], Core) else f'"{others[0].relation}"'
         raise NotFinishableError(f"it reads {name} as well; keep that as a materialized view, and write it to the sink")
@@ -101,12 +109,14 @@ def _above_cores(node: Node) -> Iterator[Node]:
         yield from _above_cores(below)
 
 
-def cannot_read(what: str, views: list[str], reason: str, span: Span | None) -> NotYetError:
+def cannot_read(what: str, views: list[str], reason: str, span: Span | None, hint: str | None = None) -> NotYetError:
     """The error for a view or a sink over materialized views that cannot be kept."""
     names = ", ".join(f'"{name}"' for name in dict.fromkeys(views))
     return NotYetError(
         "QUERY_NOT_YET",
         f"a {what} over materialized view {names} with this query is not there yet: {reason}",
-        hint=f"build on what {names} is built on: put its query in the place of its name",
+        hint="; or ".join(
+            filter(None, [hint, f"build on what {names} is built on: put its query in the place of its name"])
+        ),
         span=span,
     )

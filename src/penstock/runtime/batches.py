@@ -25,6 +25,7 @@ from penstock.runtime.event_time import Seen
 from penstock.runtime.job_spec import WATERMARK_US
 from penstock.runtime.processing_time import stamped
 from penstock.runtime.rereads import LateRows, OffsetRange
+from penstock.runtime.seen_versions import versions_of_batch
 from penstock.spark.offset_log import BatchOffsets, read_offsets
 from penstock.spark.output_count import counted
 from penstock.stores.views import BatchCommit, PartitionOffset
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from penstock.runtime.retries import Retry
     from penstock.runtime.targets import Target
     from penstock.spark.checked_scan import CheckedScan
+    from penstock.spark.dimension_frames import DimensionFrames
     from penstock.spark.watermark_calls import QueryHandle
     from penstock.stores.views import ViewStore
 
@@ -80,6 +82,7 @@ class BatchCallback:
         clock: Clock,
         nudges: Nudges,
         on_done: Callable[[BatchDone], None],
+        dimensions: Sequence[DimensionFrames] = (),
     ) -> None:
         self._spec = spec
         self._checkpoint = checkpoint
@@ -91,6 +94,7 @@ class BatchCallback:
         self._clock = clock
         self._nudges = nudges
         self._on_done = on_done
+        self._dimensions = dimensions
         self._handle: QueryHandle | None = None
         self._ready = Event()
         self.closing = Event()
@@ -199,7 +203,8 @@ class BatchCallback:
             self._tracker.drain(self._spec.plan.spread_us, whole_us=WATERMARK_US)
         dead = self._dead_letters(ranges, observed, logged)
         late, partly = self._late_rows(ranges, observed, logged, before, rows)
-        written = self._target.write(rows, batch_id, logged.watermark_ms * 1000, logged.timestamp_ms * 1000)
+        seen = versions_of_batch(self._dimensions, batch_id)
+        written = self._target.write(rows, batch_id, logged.watermark_ms * 1000, logged.timestamp_ms * 1000, seen)
         if self._target.counted:
             written = counted(self._handle.observed()) + joined
         counters = {"input_rows": float(input_rows)}
@@ -225,6 +230,7 @@ class BatchCallback:
                 started_at_us=started_us,
                 closing_us=logged.watermark_ms * 1000,
                 clock_us=logged.timestamp_ms * 1000,
+                versions=seen,
             ),
             at=hit,
         )

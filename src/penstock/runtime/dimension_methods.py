@@ -45,6 +45,9 @@ class JoinMethods:
         """
         found: dict[str, JoinMethod] = {}
         for dimension in plan.dimensions:
+            if dimension.kept:
+                found[dimension.id] = "kept"
+                continue
             why = self.why_shuffle(definitions[dimension.relation], versions[dimension.relation][-1])
             found[dimension.id] = "broadcast" if why is None else "shuffle"
         lookups = plan.lookup.lookups if plan.lookup is not None else ()

@@ -15,6 +15,7 @@ _HOW: Final = {
     "broadcast": "broadcast to every task, no shuffle",
     "lookup": "rows asked for by key in Python workers, no shuffle",
     "shuffle": "shuffle join",
+    "kept": "kept in the view store beside the rows; a new version changes the answer for those that are there",
 }
 
 if TYPE_CHECKING:

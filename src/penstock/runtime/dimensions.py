@@ -24,7 +24,9 @@ from penstock.runtime.dimension_rows import (
     given_table,
     refuse_repeated,
 )
+from penstock.runtime.seen_versions import newest_versions
 from penstock.runtime.states import JobState
+from penstock.runtime.view_run import ViewRun
 from penstock.spark.dimension_frames import DimensionFrames
 from penstock.spark.offset_log import latest_batch, planned_batches
 from penstock.sql.statements import Name
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from penstock.runtime.job_spec import JobSpec
     from penstock.spark.dimension_frames import JoinMethod
     from penstock.stores.dimensions import DimensionVersion
+    from penstock.stores.views import SeenVersion
 
 # Up to so many rows one task reads a dimension.
 _ONE_READER: Final = 2 * BATCH_ROWS
@@ -242,6 +245,8 @@ class Dimensions:
 
     def _tell(self, job: str, plan: DimensionPlan) -> None:
         """Notices of a job and a version, each once: that it is not broadcast, that keys are repeated."""
+        if plan.kept:
+            return  # it is not joined by Spark
         definition, version = self._looked_up(plan.relation), self._store.latest(plan.relation)
         mark = (job, plan.id, version.number, definition.text)
         if mark in self._told:
@@ -270,6 +275,10 @@ class Dimensions:
         self._let_go(name)
 
     def _announce(self, job: Job, name: str) -> None:
+        if job.spec.plan.of_views:
+            if isinstance(job.run, ViewRun) and job.state.active:
+                job.run.see(self.newest(job.spec.plan))
+            return
         path = pins_file(job.checkpoint)
         if not path.exists():
             return  # it has never been started, and finds the newest version when it is
@@ -287,9 +296,24 @@ class Dimensions:
             pin(path, name, _next_batch(job.checkpoint), number)
         for plan in job.spec.plan.dimensions:
             self._tell(job.name, plan)
+        if handle is not None and any(plan.kept and plan.relation == name for plan in job.spec.plan.dimensions):
+            job.nudge()  # the answer is another one, though no row comes
+
+    def newest(self, plan: JobPlan) -> tuple[SeenVersion, ...]:
+        """The newest versions of the dimensions of a view without batches."""
+        with self._lock:
+            return newest_versions(plan, self._store)
+
+    def newest_of_views(self, plan: JobPlan) -> tuple[SeenVersion, ...]:
+        """As `newest`, for a view that is about to follow: tables are read again."""
+        self._read_tables(plan)
+        return self.newest(plan)
 
     def _behind(self, job: Job, name: str) -> bool:
         """Whether a job was not told of the newest version."""
+        if job.spec.plan.of_views:
+            told = job.run.seen.get(name) if isinstance(job.run, ViewRun) and job.state.active else None
+            return told is not None and told != self._store.latest(name).number
         entries = read_pins(pins_file(job.checkpoint)).get(name, ())
         return bool(entries) and entries[-1][1] != self._store.latest(name).number
 

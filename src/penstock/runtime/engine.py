@@ -52,7 +52,7 @@ from penstock.runtime.view_sink_run import ViewSinkRun
 from penstock.spark.session import stop_session
 from penstock.sql.statements import Name
 from penstock.stores.load_catalog import load_session, typed_settings
-from penstock.stores.views import JobTransition
+from penstock.stores.views import JobTransition, SeenVersion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -376,10 +376,16 @@ class Engine:
         spec = spec_now(self, job.spec)
         check_fingerprint(spec, job.spec.plan.state)
         job.spec = spec
+
+        def versions() -> tuple[SeenVersion, ...]:
+            return self.dimensions.newest_of_views(spec.plan)
+
         if job.spec.plan.of_views and job.spec.sink is not None:
-            return ViewSinkRun(job.spec, self.home, self.clock, job.batch_done, lambda run: self.run_ended(job, run))
+            return ViewSinkRun(
+                job.spec, self.home, self.clock, job.batch_done, lambda run: self.run_ended(job, run), versions
+            )
         if job.spec.plan.of_views:
-            return ViewRun(job.spec, self.home.views, self.clock, job.batch_done)
+            return ViewRun(job.spec, self.home.views, self.clock, job.batch_done, versions)
         facts = self.home.views.job_facts(job.name)
         self.home.views.save_job(job.name, run=run_number)
         first = {

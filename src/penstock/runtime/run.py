@@ -91,6 +91,7 @@ class Run:
             rereads=Rereads(spark, spec.plan, scans, dimensions),
             clock=clock,
             nudges=nudges,
+            dimensions=dimensions,
             on_done=on_done,
         )
 

@@ -20,9 +20,10 @@ from penstock.runtime.job_spec import idle_timeout_us
 from penstock.runtime.realtime import check_slots, is_realtime
 from penstock.runtime.realtime_run import RealtimeRun
 from penstock.runtime.run import Run
+from penstock.runtime.seen_versions import versions_of_batch
 from penstock.spark.checked_scan import CheckedScan
 from penstock.spark.core_frame import core_frame
-from penstock.spark.offset_log import check_checkpoint
+from penstock.spark.offset_log import check_checkpoint, latest_batch
 from penstock.spark.spark_types import sql_type_of
 from penstock.stores.views import ViewSpec
 
@@ -98,7 +99,9 @@ def make_run(
     if spec.plan.merge is not None:
         functions.make_ready_to_merge(store, spec.plan.functions)
     if spec.view is not None:
-        store.create_view(view_spec_of(spec, types))
+        next_batch = latest_batch(checkpoint)
+        seen = versions_of_batch(dimensions, 0 if next_batch is None else next_batch + 1)
+        store.create_view(view_spec_of(spec, types), seen)
         if spec.plan.views:
             store.follow(spec.view)  # it reads views, too, and may have been held
     kind: type[Run] = Run

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.runtime.targets import SinkTarget
-    from penstock.stores.views import CommitResult
+    from penstock.stores.views import CommitResult, SeenVersion
 
 
 class SharedTarget:
@@ -48,7 +48,14 @@ class SharedTarget:
         count = frame.count() if target.counted else None
         return target, target.take(frame, input_rows, batch_id), count
 
-    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0, clock_us: int = 0) -> int | None:
+    def write(
+        self,
+        rows: pa.Table | None,
+        batch_id: int,
+        closing_us: int = 0,
+        clock_us: int = 0,
+        versions: tuple[SeenVersion, ...] = (),
+    ) -> int | None:
         """Write to one sink after the other; how many rows all of them got, as far as they tell."""
         found = []
         for target, taken, count in self._taken:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.runtime.home import Home
     from penstock.runtime.job_spec import JobSpec
     from penstock.runtime.targets import Target
-    from penstock.stores.views import BatchChanges
+    from penstock.stores.views import BatchChanges, SeenVersion
     from penstock.types import SqlType
 
 _PARTITIONED: Final = frozenset({"kafka", "topic"})
@@ -99,14 +99,19 @@ def sink_target(spec: JobSpec, home: Home, types: Mapping[str, SqlType]) -> Targ
     view = spec.view
     if view is not None and spec.plan.shows_closed:
 
-        def closed(rows: pa.Table, batch_id: int, closing_us: int, clock_us: int) -> pa.Table:
-            return home.views.stage(spec.name, view, batch_id, rows, closing_us, clock_us).after
+        def closed(
+            rows: pa.Table, batch_id: int, closing_us: int, clock_us: int, versions: tuple[SeenVersion, ...]
+        ) -> pa.Table:
+            return home.views.stage(spec.name, view, batch_id, rows, closing_us, clock_us, versions).after
 
         return ClosedTarget(_rows_target(found, spec.columns), view, spec.plan, types, closed)
     if view is not None:
 
-        def changed(rows: pa.Table, batch_id: int, closing_us: int, clock_us: int) -> pa.Table:
-            return found.rows_of(home.views.stage(spec.name, view, batch_id, rows, closing_us, clock_us))
+        def changed(
+            rows: pa.Table, batch_id: int, closing_us: int, clock_us: int, versions: tuple[SeenVersion, ...]
+        ) -> pa.Table:
+            staged = home.views.stage(spec.name, view, batch_id, rows, closing_us, clock_us, versions)
+            return found.rows_of(staged)
 
         return ChangesTarget(found.sink, found.context, view, spec.plan, types, changed)
     return _rows_target(found, spec.columns)

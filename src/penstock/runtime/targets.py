@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.connectors.sink import Sink, SinkContext
     from penstock.plan.job_plan import JobPlan
-    from penstock.stores.views import CommitResult
+    from penstock.stores.views import CommitResult, SeenVersion
     from penstock.types import SqlType
 
 # Up to so many rows a batch is aggregated here, or by one task: a plan and a shuffle would cost more than the rest.
@@ -39,7 +39,14 @@ class Target(Protocol):
 
     def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None: ...
 
-    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0, clock_us: int = 0) -> int | None: ...
+    def write(
+        self,
+        rows: pa.Table | None,
+        batch_id: int,
+        closing_us: int = 0,
+        clock_us: int = 0,
+        versions: tuple[SeenVersion, ...] = (),
+    ) -> int | None: ...
 
     def deliver(self, rows: pa.Table | None, result: CommitResult) -> None: ...
 
@@ -74,7 +81,14 @@ class ViewTarget:
         frame.createOrReplaceTempView(BATCH_VIEW)
         return frame.sparkSession.sql(self._plan.batch).toArrow()
 
-    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0, clock_us: int = 0) -> int | None:
+    def write(
+        self,
+        rows: pa.Table | None,
+        batch_id: int,
+        closing_us: int = 0,
+        clock_us: int = 0,
+        versions: tuple[SeenVersion, ...] = (),
+    ) -> int | None:
         """The rows go with the commit."""
         return None if rows is None else int(rows.num_rows)
 
@@ -150,7 +164,14 @@ class SinkTarget:
             return None
         return frame.toArrow()
 
-    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0, clock_us: int = 0) -> int | None:
+    def write(
+        self,
+        rows: pa.Table | None,
+        batch_id: int,
+        closing_us: int = 0,
+        clock_us: int = 0,
+        versions: tuple[SeenVersion, ...] = (),
+    ) -> int | None:
         if self._stages and self._staged is not None:
             assert isinstance(self._sink, FrameSink)
             if self._staged.parts:
@@ -204,7 +225,7 @@ class ClosedTarget(ViewTarget):
         view: str,
         plan: JobPlan,
         types: Mapping[str, SqlType],
-        closed: Callable[[pa.Table, int, int, int], pa.Table],
+        closed: Callable[[pa.Table, int, int, int, tuple[SeenVersion, ...]], pa.Table],
     ) -> None:
         """`closed` brings a batch into the view and tells the rows that it has added, as those of the query."""
         super().__init__(view, plan, types)
@@ -216,11 +237,18 @@ class ClosedTarget(ViewTarget):
         self._spark = frame.sparkSession
         return super().take(frame, input_rows, batch_id)
 
-    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0, clock_us: int = 0) -> int | None:
+    def write(
+        self,
+        rows: pa.Table | None,
+        batch_id: int,
+        closing_us: int = 0,
+        clock_us: int = 0,
+        versions: tuple[SeenVersion, ...] = (),
+    ) -> int | None:
         if rows is None:
             return None
         assert self._spark is not None, "a batch is taken before it is written"
-        found = self._closed(rows, batch_id, closing_us, clock_us)
+        found = self._closed(rows, batch_id, closing_us, clock_us, versions)
         return self._rows.put(found, batch_id, self._spark) if found.num_rows else 0
 
     def close(self) -> None:
@@ -245,7 +273,7 @@ class ChangesTarget(ViewTarget):
         view: str,
         plan: JobPlan,
         types: Mapping[str, SqlType],
-        changed: Callable[[pa.Table, int, int, int], pa.Table],
+        changed: Callable[[pa.Table, int, int, int, tuple[SeenVersion, ...]], pa.Table],
     ) -> None:
         """`changed` brings the rows of a batch into the view and tells the changes, as rows of the sink."""
         super().__init__(view, plan, types)
@@ -253,10 +281,17 @@ class ChangesTarget(ViewTarget):
         self._context = context
         self._changed = changed
 
-    def write(self, rows: pa.Table | None, batch_id: int, closing_us: int = 0, clock_us: int = 0) -> int | None:
+    def write(
+        self,
+        rows: pa.Table | None,
+        batch_id: int,
+        closing_us: int = 0,
+        clock_us: int = 0,
+        versions: tuple[SeenVersion, ...] = (),
+    ) -> int | None:
         if rows is None:
             return None
-        found = self._changed(rows, batch_id, closing_us, clock_us)
+        found = self._changed(rows, batch_id, closing_us, clock_us, versions)
         if found.num_rows:
             hit("sink.before_write")
             self._sink.write(found, self._context, batch_id)

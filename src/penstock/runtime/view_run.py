@@ -23,14 +23,24 @@ if TYPE_CHECKING:
 
     from penstock.clock import Clock
     from penstock.runtime.job_spec import JobSpec
-    from penstock.stores.views import ViewStore
+    from penstock.stores.views import SeenVersion, ViewStore
 
 
 class ViewRun(Run):
     """A view that follows others."""
 
-    def __init__(self, spec: JobSpec, store: ViewStore, clock: Clock, on_done: Callable[[BatchDone], None]) -> None:
+    def __init__(
+        self,
+        spec: JobSpec,
+        store: ViewStore,
+        clock: Clock,
+        on_done: Callable[[BatchDone], None],
+        versions: Callable[[], tuple[SeenVersion, ...]],
+    ) -> None:
+        """`versions` gives those of the dimensions that it keeps the rows of."""
         self.spec = spec
+        self.seen: dict[str, int] = {}  # by dimension, the version that it has been told of
+        self._versions = versions
         self.tracker = EventTimeTracker([], clock.now_us())
         self._store = store
         self._clock = clock
@@ -41,10 +51,21 @@ class ViewRun(Run):
     def start(self) -> None:
         """Make the view where it is not there yet, filled from those below, and let it follow them."""
         assert self.spec.view is not None
-        self._store.create_view(view_spec_of(self.spec, {}))
-        self._store.follow(self.spec.view)
+        self._follow(self.spec.view)
         entry = self._store.ledger(self.spec.view)
         self._on_done(BatchDone(-1 if entry is None else entry.batch_id, 0, {}, 0, skipped=False, ended=False))
+
+    def _follow(self, view: str) -> None:
+        versions = self._versions()
+        self._store.create_view(view_spec_of(self.spec, {}), versions)
+        self._store.follow(view, versions)
+        self.see(versions)
+
+    def see(self, versions: tuple[SeenVersion, ...]) -> None:
+        """There are new versions of dimensions: what it shows is answered with them."""
+        if self.spec.view is not None and versions:
+            self._store.see(self.spec.view, versions)
+        self.seen = {each.relation: each.number for each in versions}
 
     @property
     def failure(self) -> PenstockError | None:

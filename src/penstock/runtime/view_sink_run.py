@@ -19,7 +19,6 @@ from penstock.errors import InternalError, PenstockError
 from penstock.failpoints import hit
 from penstock.runtime.batches import BatchDone
 from penstock.runtime.failures import as_failure
-from penstock.runtime.runs import view_spec_of
 from penstock.runtime.sinks import open_sink
 from penstock.runtime.view_run import ViewRun
 from penstock.stores.views import BatchCommit, PartitionOffset
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.runtime.job_spec import JobSpec
     from penstock.runtime.run import Run
     from penstock.runtime.sinks import OpenSink
-    from penstock.stores.views import Commit
+    from penstock.stores.views import Commit, SeenVersion
 
 _WAIT: Final = 0.5  # seconds until it is looked again whether the run is to end
 _STOP_SECONDS: Final = 120.0
@@ -51,8 +50,9 @@ class ViewSinkRun(ViewRun):
         clock: Clock,
         on_done: Callable[[BatchDone], None],
         on_end: Callable[[Run], None],
+        versions: Callable[[], tuple[SeenVersion, ...]],
     ) -> None:
-        super().__init__(spec, home.views, clock, on_done)
+        super().__init__(spec, home.views, clock, on_done, versions)
         self._home = home
         self._on_end = on_end
         self._sink: OpenSink | None = None
@@ -68,8 +68,7 @@ class ViewSinkRun(ViewRun):
     def start(self) -> None:
         """Open the sink, let the hidden view follow, and begin where the last batch ended."""
         if self.spec.view is not None:
-            self._store.create_view(view_spec_of(self.spec, {}))
-            self._store.follow(self.spec.view)
+            self._follow(self.spec.view)
         types = {column.name: column.type for column in self.spec.plan.columns if column.type is not None}
         self._sink = open_sink(self.spec, self._home, types)
         batch_id, upto = self._reached()

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from penstock.types import SqlType
 
 # How a dimension reaches the rows of a stream: sent whole to every task; asked for by key in Python workers; or both
-# sides sorted by key into shuffle partitions.
-JoinMethod = Literal["broadcast", "lookup", "shuffle"]
+# sides sorted by key into shuffle partitions. Or not at all: the view store keeps its rows.
+JoinMethod = Literal["broadcast", "lookup", "shuffle", "kept"]
 
 
 @frozen
@@ -42,7 +42,7 @@ class DimensionFrames:
         """Make the dimension known to a session: as a view, or as the function that finds its rows."""
         if self.method == "lookup":
             self._register(spark)
-        else:
+        elif self.method != "kept":
             self._frame(spark).createOrReplaceTempView(self.plan.view)
 
     def _frame(self, spark: SparkSession) -> DataFrame:

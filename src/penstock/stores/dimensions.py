@@ -98,15 +98,7 @@ class DimensionStore:
 
     def read(self, name: str, number: int | None = None) -> pa.Table:
         """The rows of a version, of the newest where none is named. They are mapped, not copied into memory."""
-        import pyarrow as pa
-
-        wanted = self.latest(name).number if number is None else number
-        path = version_file(self.directory(name), wanted)
-        try:
-            with pa.memory_map(str(path)) as source:
-                return pa.ipc.open_file(source).read_all()
-        except (FileNotFoundError, pa.ArrowInvalid):
-            raise missing(name, wanted) from None
+        return read_version(name, self.directory(name), self.latest(name).number if number is None else number)
 
     def index(self, name: str, number: int, key: str) -> None:
         """Write a copy of a version in the order of a key, for `KeyIndex`; done again, it changes nothing."""
@@ -160,6 +152,17 @@ def read_versions(directory: Path) -> tuple[DimensionVersion, ...]:
             f"the versions of the dimension in {directory} cannot be read",
             hint="restore the file versions.json, or register the dimension again",
         ) from None
+
+
+def read_version(name: str, directory: Path, number: int) -> pa.Table:
+    """The rows of a version, mapped. DIMENSION_MISSING where it is not there."""
+    import pyarrow as pa
+
+    try:
+        with pa.memory_map(str(version_file(directory, number))) as source:
+            return pa.ipc.open_file(source).read_all()
+    except (FileNotFoundError, pa.ArrowInvalid):
+        raise missing(name, number) from None
 
 
 def version_file(directory: Path, number: int) -> Path:

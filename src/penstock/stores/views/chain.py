@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from penstock.stores.views.database import ViewDatabase
     from penstock.stores.views.ledger import Ledger
+    from penstock.stores.views.model import SeenVersion
     from penstock.stores.views.view_table import ViewTable
 
     Writer = duckdb.DuckDBPyConnection
@@ -130,7 +131,7 @@ class Chain:
             self._note(writer, changed, mark.first_seq, changes, moved)
         for table in self._following(moved, result):
             first = self._last_seq[table.spec.name] + 1
-            own = self._own(table, replace(mark, first_seq=first))
+            own = self._own(table, replace(mark, first_seq=first, versions=()))
             with self._of(table):
                 count = table.refresh(writer, moved, own)
             result.changes[table.spec.name] = count
@@ -140,8 +141,18 @@ class Chain:
 
     def pass_time(self, writer: Writer, name: str, now_us: int, clock_us: int, failed: Collection[str]) -> Refreshed:
         """The clock of a view has moved: bring it along, and those built on it."""
+        mark = replace(_mark(self._newest(self.views[name], ()), now_us, self._last_seq[name] + 1), clock_us=clock_us)
+        return self._moved(writer, name, mark, failed)
+
+    def see(
+        self, writer: Writer, name: str, now_us: int, versions: tuple[SeenVersion, ...], failed: Collection[str]
+    ) -> Refreshed:
+        """A view sees new versions of dimensions: bring it along, and those built on it."""
+        mark = replace(_mark(self._newest(self.views[name], ()), now_us, self._last_seq[name] + 1), versions=versions)
+        return self._moved(writer, name, mark, failed)
+
+    def _moved(self, writer: Writer, name: str, mark: BatchMark, failed: Collection[str]) -> Refreshed:
         table = _filled(self.views[name])
-        mark = replace(_mark(self._newest(table, ()), now_us, self._last_seq[name] + 1), clock_us=clock_us)
         with self._of(table):
             count = table.refresh(writer, (), self._own(table, mark))
         result = self.refresh(writer, table, mark, count, failed)
@@ -159,7 +170,9 @@ class Chain:
             moved.add(table.id)
         return result
 
-    def release(self, writer: Writer, name: str, now_us: int, failed: Collection[str]) -> Refreshed:
+    def release(
+        self, writer: Writer, name: str, now_us: int, failed: Collection[str], versions: tuple[SeenVersion, ...] = ()
+    ) -> Refreshed:
         """Let a view follow again, and what waits for it: each is filled anew."""
         result = Refreshed()
         for each in failed:
@@ -180,13 +193,17 @@ class Chain:
                 continue
             writer.execute("DELETE FROM store.ledger WHERE job = ?", [marked])
             result.released.append(own)
-            result.changes[own] = self._fill(writer, table, now_us, result.released)
+            seen = versions if own == name else ()
+            result.changes[own] = self._fill(writer, table, now_us, result.released, seen)
         return result
 
-    def fill_new(self, writer: Writer, table: ViewTable, now_us: int) -> tuple[int, LedgerEntry | None]:
+    def fill_new(
+        self, writer: Writer, table: ViewTable, now_us: int, versions: tuple[SeenVersion, ...] = ()
+    ) -> tuple[int, LedgerEntry | None]:
         """The first rows of a view; its entry in the ledger where it has to wait for one below."""
         entry = self._newest(table, ())
-        count = _filled(table).refill(writer, self._own(table, _mark(entry, now_us, 1)))
+        mark = replace(_mark(entry, now_us, 1), versions=versions)
+        count = _filled(table).refill(writer, self._own(table, mark))
         if entry is None or not any(self.still(parent.spec.name) for parent in table.parents):
             return count, None
         entry = replace(entry, job=_marked(table), offsets_hash=WAITS, tracker="", counters={})
@@ -241,8 +258,16 @@ class Chain:
         below = (self.entry(parent.spec.name, released) for parent in table.parents)
         return max((each for each in below if each is not None), key=lambda each: each.completed_at_us, default=None)
 
-    def _fill(self, writer: Writer, table: ViewTable, now_us: int, released: Collection[str] = ()) -> int:
+    def _fill(
+        self,
+        writer: Writer,
+        table: ViewTable,
+        now_us: int,
+        released: Collection[str] = (),
+        versions: tuple[SeenVersion, ...] = (),
+    ) -> int:
         mark = _mark(self._newest(table, released), now_us, self._last_seq[table.spec.name] + 1)
+        mark = replace(mark, versions=versions)
         with self._of(table):
             return _filled(table).refill(writer, self._own(table, mark))
 

@@ -12,6 +12,7 @@ from penstock.plan.finish_plan import SIDE
 from penstock.stores.duckdb_types import duckdb_type, quoted
 from penstock.stores.views.bag_table import BagTable
 from penstock.stores.views.changed_table import ChangedTable
+from penstock.stores.views.dimension_table import DimensionTable
 from penstock.stores.views.finish_sources import KeptTable, Source
 from penstock.stores.views.once_text import OnceText
 from penstock.stores.views.passing_rows import PassingTable
@@ -33,11 +34,15 @@ class FinishText:
     def __init__(self, number: int, spec: ViewSpec, plan: FinishPlan, views: Mapping[str, ViewTable]) -> None:
         self.log = f"store.l{number}"
         self.kept: list[KeptTable] = []
+        self.dimensions: list[DimensionTable] = []
         self.views: list[ViewRows] = []
         sources: list[Source] = []
         own: dict[int, KeptTable] = {}
         for place, rows in enumerate(plan.rows):
-            if rows.read is None:
+            if rows.dimension:
+                self.dimensions.append(DimensionTable(f"store.r{number}_{place}", place, rows))
+                sources.append(self.dimensions[-1].source)
+            elif rows.read is None:
                 self.kept.append(_kept(f"store.r{number}_{place}", place, rows))
                 own[place] = self.kept[-1]
                 sources.append(self.kept[-1].source)
@@ -62,9 +67,14 @@ class FinishText:
         self.logged = ", ".join(f"{side}{place}" for side in "ba" for place in range(len(self._visible)))
 
     @property
+    def tables_of_rows(self) -> list[KeptTable]:
+        """The rows that are kept here: those that batches bring, and those of dimensions."""
+        return [*self.kept, *self.dimensions]
+
+    @property
     def sources(self) -> list[KeptTable | ViewRows]:
         """Where rows come from."""
-        return [*self.kept, *self.views]
+        return [*self.tables_of_rows, *self.views]
 
     @property
     def tables(self) -> list[str]:

@@ -11,7 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InternalError
+from penstock.stores.duckdb_types import to_duckdb
 from penstock.stores.views.database import one_row
+from penstock.stores.views.dimension_table import VERSION
 from penstock.stores.views.finish_text import FinishText
 from penstock.stores.views.model import ViewSpec
 from penstock.stores.views.once_text import OnceText
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+    from penstock.stores.views.model import SeenVersion
     from penstock.stores.views.stage_text import StageText
 
 
@@ -68,10 +71,12 @@ class FinishView:
     def apply(self, writer: duckdb.DuckDBPyConnection, rows: pa.Table, mark: BatchMark) -> int:
         if mark.batch % TIDY_EVERY == 0:
             self._tidy(writer, mark.batch - KEPT_BATCHES)
-        if not rows.num_rows and not self._timed:
+        new = self._new_versions(writer, mark)
+        if not rows.num_rows and not self._timed and not new:
             return 0
         text = self._text
         before = self._move_clock(writer, mark)
+        self._see(writer, mark, new)
         names, stored = text.given
         # Where a statement fails, the transaction ends and takes the name with it.
         writer.register("bt", picked(rows, self.spec.name, names, stored))
@@ -89,6 +94,30 @@ class FinishView:
             return stage.comes(mark.batch, None if stage is self._text.stages[-1] else over)
 
         return self._log_differences(writer, mark) if self._answer(writer, once) else 0
+
+    def _new_versions(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark) -> dict[str, SeenVersion]:
+        """The versions that a batch sees where they are not there yet, by the names of the dimensions."""
+        there = {each.relation: one_row(writer, each.current()) for each in self._text.dimensions}
+        return {
+            each.relation: each
+            for each in mark.versions
+            if each.relation in there and there[each.relation] != (each.number,)
+        }
+
+    def _see(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark, new: Mapping[str, SeenVersion]) -> None:
+        """Bring in the rows of new versions; other dimensions stay what they are."""
+        for dimension in self._text.dimensions:
+            version = new.get(dimension.relation)
+            if version is None:
+                writer.execute(dimension.unchanged())
+                continue
+            writer.register(VERSION, to_duckdb(version.read()))
+            for statement in dimension.sees(mark.batch, version.number):
+                writer.execute(statement)
+            writer.unregister(VERSION)
+            if not self.fed:  # what batches bring is not kept here, so nobody goes back
+                for statement in dimension.stays():
+                    writer.execute(statement)
 
     def _expire(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark, upto_us: int) -> int | None:
         """Let go of the rows of batches that were run before a time, and tell the last of those. Nobody can go back
@@ -147,6 +176,7 @@ class FinishView:
         """Views that it is built on have changed, told by their numbers, or time has gone on: answer what that
         touches."""
         before = self._move_clock(writer, mark)
+        self._see(writer, mark, self._new_versions(writer, mark))
         for kept in self._text.kept:
             writer.execute(kept.unchanged())
         for view in self._text.views:
@@ -158,6 +188,7 @@ class FinishView:
     def refill(self, writer: duckdb.DuckDBPyConnection, mark: BatchMark) -> int:
         """Answer everything from what the store holds now; what differs is logged as the changes of the batch."""
         self._move_clock(writer, mark)
+        self._see(writer, mark, self._new_versions(writer, mark))
         for view in self._text.views:
             for statement in view.filled():
                 writer.execute(statement)
@@ -201,7 +232,7 @@ class FinishView:
 
     def undo(self, writer: duckdb.DuckDBPyConnection, batch: int) -> None:
         text = self._text
-        for kept in text.kept:
+        for kept in text.tables_of_rows:
             for statement in kept.forgets(batch):
                 writer.execute(statement)
         for view in text.views:
@@ -213,7 +244,8 @@ class FinishView:
             self._cross(writer, before)
         # Rows whose time is over may all be forgotten: the clocks tell that there were batches.
         if any(
-            _count(writer, seen) for seen in ([self._clocks] if self.clocked else [kept.seen for kept in text.kept])
+            _count(writer, seen)
+            for seen in ([self._clocks] if self.clocked else [kept.seen for kept in text.tables_of_rows])
         ):
             self._answer(writer, lambda stage: stage.goes(f"batch > {batch}"))
         else:  # as it was before the first batch: not even an aggregate of all rows has a row
@@ -231,7 +263,7 @@ class FinishView:
             then = 0 if row is None or row[0] is None else int(row[0])
             # Of those before, the last one is still wanted: it is what the view shows of a batch after it.
             writer.execute(f"DELETE FROM {self._clocks} WHERE batch <= {floor} AND clock < {then}")
-        statements = [statement for kept in self._text.kept for statement in kept.tidies(floor, then)]
+        statements = [statement for kept in self._text.tables_of_rows for statement in kept.tidies(floor, then)]
         if floor <= 0 or not statements:
             return
         for statement in statements:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -50,6 +50,16 @@ class ViewSpec:
 
 
 @frozen
+class SeenVersion:
+    """The version of a dimension that a batch sees; `read` gives its rows, and is asked where the version is another
+    one than that of the batch before."""
+
+    relation: str
+    number: int
+    read: Callable[[], pa.Table]
+
+
+@frozen
 class PartitionOffset:
     """How far a job has read a partition of one of its inputs: the last offset it has committed, and when."""
 
@@ -69,6 +79,7 @@ class BatchCommit:
     `closing_us` is the watermark under which the batch ran: it closes the windows of a `panes` or `windows` view that
     end by then. `retried` are places of dead letters that the batch has read, and that are none any more. `clock_us` is
     the time of the batch, the same whenever it is run again: by it a view tells what is too old to be kept.
+    `versions` are those of the dimensions whose rows a `finish` view keeps, the same whenever the batch is run again.
     """
 
     job: str
@@ -88,6 +99,7 @@ class BatchCommit:
     closing_us: int = 0
     retried: tuple[tuple[str, int, int], ...] = ()
     clock_us: int = 0
+    versions: tuple[SeenVersion, ...] = ()
 
 
 @frozen

@@ -83,6 +83,7 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
                 *([] if rows.read is None else [rows.read]),
                 *([_bounds_out(rows)] if rows.since or rows.until or rows.stamps else []),
                 *([{"passing": True}] if rows.passing else []),
+                *([{"dimension": True}] if rows.dimension else []),
             ]
             for rows in plan.rows
         ],
@@ -140,6 +141,7 @@ def _finish_in(document: dict[str, Any]) -> FinishPlan:
             read=next((each for each in more if isinstance(each, str)), None),
             **next((_bounds_in(each) for each in more if isinstance(each, dict) and "until" in each), {}),
             passing=any(isinstance(each, dict) and "passing" in each for each in more),
+            dimension=any(isinstance(each, dict) and "dimension" in each for each in more),
         )
         for relation, columns, shown, *more in document["rows"]
     )

@@ -31,6 +31,7 @@ from penstock.stores.views.model import (
     CommitResult,
     Kept,
     LedgerEntry,
+    SeenVersion,
     ViewSpec,
 )
 from penstock.stores.views.panes_view import PanesView
@@ -118,9 +119,9 @@ class ViewStore(Deliveries, JobRecords):
 
     # Views
 
-    def create_view(self, spec: ViewSpec) -> None:
+    def create_view(self, spec: ViewSpec, versions: tuple[SeenVersion, ...] = ()) -> None:
         """Make a view. The same definition again changes nothing but how long things are kept; another one is
-        OBJECT_EXISTS."""
+        OBJECT_EXISTS. `versions` are those of dimensions that a view over others is first answered with."""
         with self._lock:
             self._make_known(spec)
             existing = self._views.get(spec.name)
@@ -146,7 +147,7 @@ class ViewStore(Deliveries, JobRecords):
                     "INSERT INTO store.views VALUES (?, ?, ?, 1, -1)", [table.id, spec.name, spec_to_text(spec)]
                 )
                 if table.parents:
-                    changes, waits = self._chain.fill_new(writer, table, self._clock())
+                    changes, waits = self._chain.fill_new(writer, table, self._clock(), versions)
             self._last_seq[spec.name] = changes
             if waits is not None:
                 self._ledger.remember(waits)
@@ -216,7 +217,9 @@ class ViewStore(Deliveries, JobRecords):
             reached("view.before_write")
             now = self._clock()
             first = 0 if batch.view is None else self._last_seq[batch.view] + 1
-            mark = BatchMark(batch.batch_id, now, batch.watermark_us, first, batch.closing_us, batch.clock_us)
+            mark = BatchMark(
+                batch.batch_id, now, batch.watermark_us, first, batch.closing_us, batch.clock_us, batch.versions
+            )
             found, failed = self._refreshing(lambda writer, failed: self._write(writer, batch, mark, failed, reached))
             changes, entry = found.written
             assert entry is not None
@@ -259,7 +262,14 @@ class ViewStore(Deliveries, JobRecords):
         return found
 
     def stage(
-        self, job: str, view: str, batch_id: int, rows: pa.Table, closing_us: int = 0, clock_us: int = 0
+        self,
+        job: str,
+        view: str,
+        batch_id: int,
+        rows: pa.Table,
+        closing_us: int = 0,
+        clock_us: int = 0,
+        versions: tuple[SeenVersion, ...] = (),
     ) -> BatchChanges:
         """Bring the rows of a batch into a view ahead of the ledger, and tell what has changed: for a sink, which is
         told before the batch is committed. A batch that is staged already has the same changes again."""
@@ -270,7 +280,7 @@ class ViewStore(Deliveries, JobRecords):
                 facts = records.read_facts(writer, job)
                 if facts.get(_STAGED, -1) < batch_id:
                     first = self._last_seq[view] + 1
-                    mark = BatchMark(batch_id, self._clock(), None, first, closing_us, clock_us)
+                    mark = BatchMark(batch_id, self._clock(), None, first, closing_us, clock_us, versions)
                     changes = table.apply(writer, rows, mark)
                     records.write_facts(writer, job, {**facts, _STAGED: batch_id})
                 if batch_id % TIDY_EVERY == 0 and batch_id > KEPT_CHANGES:
@@ -347,13 +357,14 @@ class ViewStore(Deliveries, JobRecords):
                 found = self._chain.hold(writer, view)
             self._took(found)
 
-    def follow(self, view: str) -> None:
-        """Let a view follow those that it is built on; one that was held is filled anew first."""
+    def follow(self, view: str, versions: tuple[SeenVersion, ...] = ()) -> None:
+        """Let a view follow those that it is built on; one that was held is filled anew first, with the `versions` of
+        dimensions."""
         with self._lock:
             if not self._chain.still(self._table(view).spec.name):
                 return
             _, failed = self._refreshing(
-                lambda writer, failed: self._chain.release(writer, view, self._clock(), failed), own=view
+                lambda writer, failed: self._chain.release(writer, view, self._clock(), failed, versions), own=view
             )
         with self._changed:
             self._changed.notify_all()
@@ -366,6 +377,19 @@ class ViewStore(Deliveries, JobRecords):
                 return
             _, failed = self._refreshing(
                 lambda writer, failed: self._chain.pass_time(writer, view, self._clock(), clock_us, failed), own=view
+            )
+        with self._changed:
+            self._changed.notify_all()
+        self._tell(failed)
+
+    def see(self, view: str, versions: tuple[SeenVersion, ...]) -> None:
+        """A view that no batches come into sees new versions of dimensions; one that stands still does when it follows
+        again."""
+        with self._lock:
+            if self._chain.still(self._table(view).spec.name):
+                return
+            _, failed = self._refreshing(
+                lambda writer, failed: self._chain.see(writer, view, self._clock(), versions, failed), own=view
             )
         with self._changed:
             self._changed.notify_all()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from penstock.errors import InternalError
 from penstock.frozen import frozen
 from penstock.stores.duckdb_types import to_duckdb
-from penstock.stores.views.model import ViewSpec
+from penstock.stores.views.model import SeenVersion, ViewSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ class BatchMark:
     first_seq: int
     closing_us: int = 0
     clock_us: int = 0
+    versions: tuple[SeenVersion, ...] = ()  # of dimensions; none where they stay what they are
 
     @property
     def watermark_text(self) -> str:

@@ -28,9 +28,13 @@ Batch = dict[str, list[Row]]
 NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def jobs_of(views: Mapping[str, str]) -> dict[str, JobPlan]:
-    """The jobs of views, each over the streams and the views before it."""
-    text = STREAMS + "".join(f"CREATE MATERIALIZED VIEW {quoted(name)} AS {query};" for name, query in views.items())
+def jobs_of(views: Mapping[str, str], declared: str = "") -> dict[str, JobPlan]:
+    """The jobs of views, each over the streams, what else is declared, and the views before it."""
+    text = (
+        STREAMS
+        + declared
+        + "".join(f"CREATE MATERIALIZED VIEW {quoted(name)} AS {query};" for name, query in views.items())
+    )
     found: dict[str, JobPlan] = {}
     for name, report in zip(views, analyze_script(text)[-len(views) :], strict=True):
         assert report.error is None, report.error
@@ -43,10 +47,16 @@ class Chained:
     """Views on views beside a database that holds all rows so far and knows the same views."""
 
     def __init__(
-        self, views: Mapping[str, str], path: Path | None = None, oracle: Mapping[str, str] = NONE, tables: str = ""
+        self,
+        views: Mapping[str, str],
+        path: Path | None = None,
+        oracle: Mapping[str, str] = NONE,
+        tables: str = "",
+        declared: str = "",
     ) -> None:
-        """`oracle` are the queries of views whose answer is not that of the query itself, over more `tables`."""
-        self.jobs = jobs_of(views)
+        """`oracle` are the queries of views whose answer is not that of the query itself, over more `tables`; `declared`
+        is what they may read beside the streams."""
+        self.jobs = jobs_of(views, declared)
         self.path = path
         self.all = duckdb.connect()
         self.all.execute(NULLS)
@@ -65,6 +75,9 @@ class Chained:
         for name in names or self.jobs:
             self.store.create_view(spec_of(name, self.jobs[name]))
             self.made.append(name)
+
+    def spec(self, name: str) -> ViewSpec:
+        return spec_of(name, self.jobs[name])
 
     def reopen(self) -> None:
         self.store.close()

@@ -64,8 +64,11 @@ class Latest:
 class Changing(Finished):
     """A finished view over streams whose rows change."""
 
-    def __init__(self, query: str, path: Path | None, *, versioned: bool) -> None:
-        super().__init__(query, path, streams(versioned=versioned), ALL, GIVEN)
+    def __init__(
+        self, query: str, path: Path | None, *, versioned: bool, more: str = "", more_tables: str = ""
+    ) -> None:
+        """`more` is declared beside the streams, and `more_tables` are there beside theirs."""
+        super().__init__(query, path, streams(versioned=versioned) + more, ALL + more_tables, GIVEN + more_tables)
         self.latest = {name: Latest(place, versioned) for name, place in KEYS.items()}
         self._offsets = [0, 0, 0]
 

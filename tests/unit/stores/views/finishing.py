@@ -14,7 +14,7 @@ import sqlglot
 
 from penstock.plan.job_plan import JobPlan, plan_job
 from penstock.stores.views import ViewStore
-from penstock.stores.views.model import BatchCommit, ViewSpec
+from penstock.stores.views.model import BatchCommit, SeenVersion, ViewSpec
 from penstock.types import SqlType
 from tests.unit.plan.analysis import planned
 
@@ -79,11 +79,15 @@ class Finished:
         self.spark.execute(given)
         for scan in self.job.scans:
             self.spark.execute(f'CREATE VIEW "{scan.view}" AS FROM {scan.relation}')
+        for dimension in self.job.dimensions:
+            if not dimension.kept:
+                self.spark.execute(f'CREATE VIEW "{dimension.view}" AS FROM {dimension.relation}')
         self.spec = self._spec()
         self.store = ViewStore.open(path)
         self.store.create_view(self.spec)
         self.fold: Counter[str] = Counter()
         self.seq = 0
+        self.versions: tuple[SeenVersion, ...] = ()  # of dimensions, that the next batch sees
 
     def _spec(self) -> ViewSpec:
         columns = tuple((column.name, _known(column.type)) for column in self.job.columns)
@@ -111,7 +115,8 @@ class Finished:
                 raise BrokenOffError(point)
 
         rows = self.core(batch)
-        self.store.commit(BatchCommit("job", number, f"hash {number}", view=VIEW, rows=rows), at=reached)
+        seen = self.versions
+        self.store.commit(BatchCommit("job", number, f"hash {number}", view=VIEW, rows=rows, versions=seen), at=reached)
 
     def add(self, number: int, batch: dict[str, list[Row]]) -> None:
         for name, rows in batch.items():
