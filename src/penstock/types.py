@@ -80,6 +80,12 @@ class SqlType:
     def temporal(self) -> bool:
         return self.name in {"TIMESTAMP", "DATE"}
 
+    @property
+    def has_equality(self) -> bool:
+        """Whether two values of it are equal or not; of maps and variants, also inside others, nobody says so."""
+        inner = (*self.elements, *(field.type for field in self.fields))
+        return self.name not in {"MAP", "VARIANT"} and all(each.has_equality for each in inner)
+
 
 UNSIGNED_SPELLING: Final = {
     "UTINYINT": "TINYINT UNSIGNED",

@@ -22,6 +22,7 @@ from typing import Any, Final, Self
 
 from penstock.failpoints import VARIABLE
 from penstock.stores.views.store import ViewStore
+from tests.chaos.agreement import check_agreement
 from tests.chaos.program import read_events
 from tests.chaos.workload import JOBS
 from tests.project import ROOT
@@ -136,23 +137,27 @@ class Campaign:
         """How many appends were acknowledged."""
         return appends(self.events())
 
-    def watermarks_on_disk(self) -> dict[str, int | None]:
-        """What a dead program has left: the watermark of each job, read from a copy so that nothing is mended here."""
+    def left_on_disk(self) -> dict[str, int | None]:
+        """What a dead program has left: the watermark of each job. Ledger, trackers, views and change logs must agree.
+
+        It is read from a copy, so that nothing is mended here.
+        """
         with tempfile.TemporaryDirectory() as directory:
             for path in self.home.glob("views.duckdb*"):
                 shutil.copy(path, directory)
             if not (Path(directory) / "views.duckdb").exists():
                 return {}
             with ViewStore.open(Path(directory)) as store:
+                check_agreement(self.home, store, self.jobs)
                 kept = {job: store.tracker(job) for job in self.jobs}
         return {job: found[1] for job, found in kept.items() if found is not None}
 
     def after_death(self) -> None:
-        """What must hold whenever the program is dead: time has not gone back.
+        """What must hold whenever the program is dead: what it has left agrees, and time has not gone back.
 
         It is remembered, and the next start has to begin from exactly there.
         """
-        found = self.watermarks_on_disk()
+        found = self.left_on_disk()
         seen = self._opened()
         if self._kept and seen is not None:
             assert seen == self._kept, "a restart begins with other watermarks than the ones that were kept"

@@ -51,11 +51,16 @@ JOBS: Final = {
     "by_item": False,
     "by_item_spark": False,
     "by_place": False,
+    "by_kind_spark": False,
+    "by_size": False,
     INSERT: False,
     MOVING: False,
+    "by_rest": False,
 }
 # All of them at once are for a machine that does nothing else.
-FEWER_JOBS: Final = ("by_tumble", "by_change", "by_item", "by_place", INSERT, MOVING)
+FEWER_JOBS: Final = (
+    "by_tumble", "by_change", "by_item", "by_place", "by_kind_spark", "by_size", INSERT, MOVING, "by_rest",
+)  # fmt: skip
 SOME_JOBS: Final = ("by_tumble", "by_hop", "by_pair", "by_burst", "by_item", INSERT)
 # Views whose rows change, and the columns that an update leaves as they are.
 KEYED: Final = {
@@ -65,7 +70,12 @@ KEYED: Final = {
     "by_change_spark": ("item", "starts"),
     "by_burst": ("item", "starts"),
     "by_place": (),
+    "by_kind_spark": ("item",),
+    "by_size": ("n",),
+    "by_rest": ("rest",),
 }
+# Jobs over what another one writes: rows of the stream are bad for that one, not for them.
+ABOVE: Final = {"by_rest": MOVING}
 
 _MEASURES: Final = """COUNT(*) AS n, COUNT(amount) AS n_amount, SUM(amount) AS total, MIN(amount) AS least,
   MAX(amount) AS most, AVG(amount) AS mean"""
@@ -125,6 +135,21 @@ FROM (
   SELECT item, id, amount, ROW_NUMBER() OVER (PARTITION BY item ORDER BY amount DESC NULLS LAST, id) AS place FROM {STREAM}
 ) AS t LEFT JOIN {STREAM} AS o ON o.item = t.item AND o.amount = t.amount - 1
 WHERE t.place <= 3;
+""",
+    "by_kind_spark": f"""
+CREATE MATERIALIZED VIEW by_kind_spark WITH (state = 'spark') AS
+SELECT item, COUNT(DISTINCT amount) AS amounts, COUNT(DISTINCT amount) FILTER (WHERE amount > 0) AS above,
+  SUM(DISTINCT amount) AS total
+FROM {STREAM} GROUP BY item;
+""",
+    "by_size": f"""
+CREATE MATERIALIZED VIEW by_size AS
+SELECT n, COUNT(*) AS items, MAX(total) AS most
+FROM (SELECT item, COUNT(*) AS n, SUM(amount) AS total FROM {STREAM} GROUP BY item) AS t GROUP BY n;
+""",
+    "by_rest": f"""
+CREATE MATERIALIZED VIEW by_rest AS
+SELECT n % 5 AS rest, COUNT(*) AS items, SUM(total) AS total FROM {MOVES} GROUP BY n % 5;
 """,
     "by_item_spark": f"""
 CREATE MATERIALIZED VIEW by_item_spark WITH (state = 'spark') AS
@@ -212,7 +237,9 @@ def _time(source: random.Random, newest: int) -> int | None:
 
 
 def reason_of(job: str, item: str | None, time_us: int | None) -> str | None:
-    """Why a row is bad for a job; None where it is good."""
+    """Why a row is bad for a job; None where it is good, or is not read by it."""
+    if job in ABOVE:
+        return None
     if item is None:
         return "not_null"
     if JOBS[job]:

@@ -193,7 +193,7 @@ def projections(draw: st.DrawFn) -> Query:
 @st.composite
 def running(draw: st.DrawFn) -> Query:
     """A keyed aggregate without a window."""
-    parts = draw(groupings(windowed=False))
+    parts = draw(groupings(windowed=False, distinct=True))
     keys = ", ".join(parts.keys)
     tail = f"{parts.where} GROUP BY {keys}{parts.having}"
     return Query(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import penstock
@@ -64,6 +65,45 @@ def test_running_totals_in_every_state(db: penstock.Database) -> None:
         assert {change.op for change in changes} == {"insert", "update"}
     gone = [change for change in check_change_log(db, "large", ("k",)) if change.op == "delete"]
     assert [change.before for change in gone] == [{"k": "c", "total": 11}], "it fell below, and came back later"
+
+
+SETS = """SELECT k, COUNT(DISTINCT v) AS kinds, COUNT(DISTINCT v) FILTER (WHERE v > 0) AS above, COUNT(DISTINCT x) AS xs,
+    SUM(DISTINCT v) AS total, AVG(DISTINCT v) AS mean, COUNT(*) AS n FROM payments GROUP BY k"""
+DIFFERENT = {
+    "rows": "SELECT DISTINCT k, v FROM payments WHERE v IS NULL OR v <> 3",
+    "groups": "SELECT k, v FROM payments GROUP BY k, v HAVING COUNT(DISTINCT x) > 0",
+    "all": "SELECT COUNT(DISTINCT k) AS ks, COUNT(DISTINCT v) AS vs, SUM(DISTINCT v) AS total FROM payments",
+}
+
+
+def test_sets_of_values_in_every_state(db: penstock.Database) -> None:
+    """G3, G4: DISTINCT aggregates and DISTINCT rows are the same from the store and from Spark, after every batch, and are
+    what DuckDB answers over all rows so far."""
+    queries = {"sets": SETS, **DIFFERENT}
+    db.execute(PAYMENTS)
+    for name, query in queries.items():
+        for state in ("store", "spark"):
+            db.execute(f"CREATE MATERIALIZED VIEW {name}_{state} WITH (state = '{state}') AS {query}")
+    batches: list[list[tuple[str | None, int | None, float | None]]] = [
+        [("a", 1, 1.5), ("a", 1, 1.5), ("b", None, None), (None, -5, 0.0)],
+        [("a", 2, 1.5), ("b", None, 2.0), (None, -5, -1.0), ("a", -1, None), ("b", 3, 2.0)],
+        [("a", 1, 1.5), (None, None, 0.0), ("c", 3, 9.0), ("b", None, 2.0)],
+        [("a", 2, 7.0), ("c", 3, 9.0), ("", 0, None)],
+    ]
+    seen: list[tuple[str | None, int | None, float | None]] = []
+    for number, batch in enumerate(batches):
+        db.append("payments", [{"k": k, "v": v, "x": x} for k, v, x in batch], partition=number % 2)
+        seen += batch
+        db.settle()
+        with duckdb.connect() as reference:
+            reference.execute("CREATE TABLE payments (k VARCHAR, v BIGINT, x DOUBLE)")
+            reference.executemany("INSERT INTO payments VALUES (?, ?, ?)", seen)
+            for name, query in queries.items():
+                expected = in_order(reference.execute(query).fetchall())
+                assert read(db, f"{name}_store") == expected, name
+                assert read(db, f"{name}_spark") == expected, name
+    for name, key in (("sets", ("k",)), ("rows", ("k", "v")), ("groups", ("k", "v")), ("all", ())):
+        assert check_change_log(db, f"{name}_spark", key)
 
 
 def test_window_aggregates(db: penstock.Database) -> None:

@@ -57,6 +57,22 @@ def test_stream(db: penstock.Database) -> None:
     assert db.jobs() == []
 
 
+def test_a_limit_ends_a_query(db: penstock.Database) -> None:
+    """Followed, it hands out so many rows and has ended, over one batch or several; asked once, it gives no more of them."""
+    db.execute(STREAM)
+    put(db, ("a", 1, 1), ("b", 2, 2))
+    found: list[dict[str, Any]] = []
+    for batch in db.follow("SELECT k, v FROM s WHERE v <> 2 LIMIT 3"):
+        found += batch.to_pylist()
+        put(db, ("c", 3, 3), ("d", 4, 4), ("e", 5, 5))
+    assert found == [{"k": "a", "v": 1}, {"k": "c", "v": 3}, {"k": "d", "v": 4}]
+    assert len(db.select_once("SELECT k FROM s FETCH FIRST 2 ROWS ONLY").rows()) == 2
+    windows = "SELECT COUNT(*) AS n FROM s GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND) LIMIT 4"
+    assert len(db.select_once(windows).rows()) == 4
+    assert list(db.follow("SELECT k FROM s LIMIT 0")) == []
+    assert list((db.path / "ephemeral").glob("*")) == []
+
+
 def test_errors_reach_the_reader(db: penstock.Database) -> None:
     """N7: the error of the query is raised in the loop, with the job's name, and the files are gone."""
     db.execute(STREAM)

@@ -43,6 +43,26 @@ def test_insert_into_topic(opened: Callable[..., penstock.Database]) -> None:
     assert job(db, "nowhere").input_rows == 3
 
 
+def test_answers_over_a_table_are_written_as_they_change(db: penstock.Database) -> None:
+    """A table is read batch by batch: a sink of changes takes each answer, one of added rows none."""
+    db.execute("""
+        CREATE TABLE made (id BIGINT, v INT) WITH (connector = 'datagen', number_of_rows = 30, seed = 7,
+            max_rows_per_batch = 10, 'fields.v.min' = '1', 'fields.v.max' = '9');
+        CREATE STREAM kinds (third BIGINT, n BIGINT, PRIMARY KEY (third) NOT ENFORCED)
+            WITH (connector = 'topic', format = 'debezium-json');
+        CREATE STREAM added (third BIGINT, n BIGINT);
+        INSERT INTO kinds SELECT id % 3 AS third, COUNT(DISTINCT v) AS n FROM made GROUP BY id % 3;
+    """)
+    until(lambda: {found.state for found in db.jobs()} == {"stopped"})
+    expected = db.sql("SELECT id % 3, COUNT(DISTINCT v) FROM made GROUP BY id % 3").rows()
+    assert len(expected) == 3
+    assert in_order(db.select_once("SELECT third, n FROM kinds").rows()) == in_order(expected)
+    for aggregate in ("COUNT(DISTINCT v)", "COUNT(v)"):
+        with pytest.raises(PenstockError) as told:
+            db.execute(f"INSERT INTO added SELECT id % 3 AS third, {aggregate} AS n FROM made GROUP BY id % 3")
+        assert told.value.condition == "SINK_CANNOT_UPDATE"
+
+
 def test_bounded_sources_end_by_themselves(db: penstock.Database) -> None:
     """V10, D24: a generator with an end closes its windows and stops its job; the same seed makes the same rows."""
     db.execute("""

@@ -20,11 +20,12 @@ import pytest
 from penstock.catalog.model import SourceDefinition
 from penstock.errors import CONDITIONS
 from penstock.plan.explain import explain_json, explain_text
+from penstock.plan.made_jobs import reads_once
 from penstock.plan.script import analyze_script
 from penstock.plan.spark_text import spark_sql
 from penstock.sql.format import format_statement
 from penstock.sql.script import parse_script
-from penstock.sql.statements import CreateRelation, Statement
+from penstock.sql.statements import CreateRelation, Insert, Statement
 
 if TYPE_CHECKING:
     from penstock.catalog.snapshot import Catalog
@@ -71,7 +72,6 @@ NOT_IN_FIXTURES |= {
     "REGISTRY_UNAVAILABLE",
     "SCHEMA_CHANGED",
     "PATH_NOT_ALLOWED",
-    "QUERY_NOT_YET",
     "SINK_REFUSED",
     "SINK_UNAVAILABLE",
     "SINK_DAMAGED",
@@ -161,7 +161,8 @@ each_group = pytest.mark.parametrize("block", EQUAL, ids=lambda block: block.nam
 
 def reports(block: Block, sql: str | None = None) -> list[StatementReport]:
     """What the front end says of each statement of the block, or of one spelling in it."""
-    return analyze_script(block.text() if sql is None else sql, lenient=block.lenient, catalog=block.catalog)
+    text = block.text() if sql is None else sql
+    return analyze_script(text, lenient=block.lenient, catalog=block.catalog, with_jobs=True)
 
 
 def shown(_: Option) -> bool:
@@ -226,6 +227,16 @@ def test_explained(block: Block) -> None:
             assert names, report.canonical
             assert all(isinstance(operator[flag], bool) for operator in plan["operators"] for flag in flags)
             assert all(name in explain_text(report) for name in names)
+
+
+@each_accepted
+def test_what_is_accepted_runs(block: Block) -> None:
+    """A check says of nothing that it is fine where EXPLAIN says that no job runs it."""
+    for report in reports(block):
+        inserts = isinstance(report.statement, Insert)  # may write what there is, without a job
+        if report.error is None and not (inserts and report.plan is not None and reads_once(report.plan)):
+            plans = explain_json(report)["plans"]
+            assert not [plan["job"] for plan in plans if str(plan["job"]).startswith("not run yet")], report.canonical
 
 
 @each_refused

@@ -38,11 +38,13 @@ from penstock.options import (
     resolve_view_options,
     setting_key,
     setting_notice,
+    sink_job_options,
 )
 from penstock.options.settings import CONNECT_ONLY
 from penstock.plan.computed import computed_functions, with_computed_types
 from penstock.plan.kept_groups import with_changes_of_groups
 from penstock.plan.logical import LogicalPlan
+from penstock.plan.made_jobs import grows_by_batches
 from penstock.plan.queries import OutputKind, kept_output, plan_output
 from penstock.plan.relation import Mode
 from penstock.plan.session import Session
@@ -51,6 +53,7 @@ from penstock.plan.sink_fit import cannot_update, check_sink, forced_to_append, 
 from penstock.plan.subscriptions import check_subscription
 from penstock.plan.ttl import with_ttl
 from penstock.sql import statements as s
+from penstock.sql.spans import span_of
 
 
 @frozen
@@ -114,7 +117,12 @@ def _create_relation(statement: s.CreateRelation, session: Session) -> Analysis:
 
 
 def _plan_into(
-    session: Session, query: s.Query, sink: SinkDefinition, columns: tuple[s.Name, ...], kind: OutputKind
+    session: Session,
+    query: s.Query,
+    sink: SinkDefinition,
+    columns: tuple[s.Name, ...],
+    kind: OutputKind,
+    state: str | None,
 ) -> LogicalPlan:
     """The plan of a query that is written to a sink, checked against it."""
     try:
@@ -125,6 +133,7 @@ def _plan_into(
             target=sink.name.text,
             connector=sink.options.connector,
             by_position=bool(sink.columns),
+            state=state,
         )
     except NotYetError as error:
         if error.condition == "UPDATING_INPUT" and sink.options.changes == "append":
@@ -132,6 +141,8 @@ def _plan_into(
             raise cannot_update(sink, error.mode or "upsert", error.span) from None
         raise
     check_sink(plan, sink, columns, query)
+    if sink.options.changes == "append" and not session.lenient and grows_by_batches(plan):
+        raise cannot_update(sink, "upsert", span_of(query.tree))
     target = sink.into.text if sink.into is not None else sink.name.text
     if target in plan.depends_on:
         plan = replace(
@@ -145,8 +156,9 @@ def _create_sink(statement: s.CreateSink, session: Session) -> Analysis:
     plan: LogicalPlan | None = None
     definition = define_sink(statement, replace(_surroundings(session), catalog=session.catalog))
     if statement.query is not None:
+        state = sink_job_options(definition.options, definition.name, session.settings).state
         try:
-            plan = _plan_into(session, statement.query, definition, (), "sink")
+            plan = _plan_into(session, statement.query, definition, (), "sink", state)
         except UnsupportedError as error:
             clause = () if statement.format is None else statement.format.options
             raise forced_to_append(error, definition, (*statement.options, *clause)) from None
@@ -205,9 +217,13 @@ def _open(plan: LogicalPlan) -> bool:
 def _create_materialized(statement: s.CreateMaterializedView, session: Session) -> Analysis:
     options = resolve_view_options(statement.options, statement.name, session.settings)
     plan = plan_output(
-        session, statement.query, "materialized view", target=statement.name.text, names=statement.columns
+        session,
+        statement.query,
+        "materialized view",
+        target=statement.name.text,
+        names=statement.columns,
+        state=options.state,
     )
-    plan = replace(plan, state=options.state)
     if options.state_ttl:
         kept = partial(kept_output, session, statement.query, statement.name.text, statement.columns)
         plan = with_ttl(plan, options.state_ttl, kept, asked="state_ttl" not in options.from_settings)
@@ -324,7 +340,7 @@ def _insert(statement: s.Insert, session: Session) -> Analysis:
         return Analysis(session, (plan,), _notices(plan, options.notices))
     sink = as_sink(found, statement.target)
     kind: OutputKind = "topic" if sink.options.connector == "topic" else "sink"
-    plan = _plan_into(session, statement.query, sink, statement.columns, kind)
+    plan = _plan_into(session, statement.query, sink, statement.columns, kind, options.state)
     if not isinstance(statement.query.tree, exp.Values):
         session = session.with_job(options.job_name or f"insert_{found.name.text}")
     return Analysis(session, (plan,), _notices(plan, options.notices))

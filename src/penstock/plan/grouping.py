@@ -80,7 +80,7 @@ class Grouping:
         emit = self._emit(context, written)
         mode = self._changes(emit)
         if mode is not Mode.APPEND and self.window is None:
-            self._refuse_updating(written, trees)
+            self._refuse_updating(context, written, trees)
         if mode is not Mode.APPEND and repeats_a_set(self.clause()):
             raise self._repeated(written)
         return Aggregate(
@@ -118,7 +118,7 @@ class Grouping:
                 span=context.emit_span or span_of(written),
             )
 
-    def _refuse_updating(self, written: exp.Select, trees: list[exp.Expr]) -> None:
+    def _refuse_updating(self, context: PlanContext, written: exp.Select, trees: list[exp.Expr]) -> None:
         if self.sets:
             raise NotYetError(
                 "CLAUSE_NOT_YET",
@@ -127,6 +127,8 @@ class Grouping:
                 span=self.set_span or span_of(written.args["group"]),
                 mode=Mode.UPSERT.value,
             )
+        if context.in_spark:
+            return  # as sets of values, see rules.distinct_aggregates
         for tree in trees:
             for node in own_nodes(tree):
                 if aggregate_text(node) is not None and node.find(exp.Distinct) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
@@ -15,6 +15,7 @@ from penstock.plan.closing import distinct_key, spread_us, waits
 from penstock.plan.distinct_steps import distinct_steps
 from penstock.plan.fingerprint import StateDescription, state_of
 from penstock.plan.finishing import Finished, finished, only_adds
+from penstock.plan.first_few import without_limit
 from penstock.plan.job_dimensions import DimensionPlan, kept_beside, static_nodes
 from penstock.plan.job_model import JobKind, JobPlan, OutputColumn
 from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
@@ -62,12 +63,23 @@ __all__ = [
 ]
 
 
+_IN_SPARK: Final = (
+    "leave the option out; Spark keeps one GROUP BY over rows that are only added, with COUNT, SUM, AVG, MIN and MAX, "
+    "also over DISTINCT values and with FILTER, or SELECT DISTINCT"
+)
+
+
 def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
     """What runs for a continuous query; `state` = 'spark', here or in the plan, keeps all state in Spark.
 
     Raises QUERY_NOT_YET for a query that this version does not run in a job.
     """
-    return job_with_ttl(plan, _plan_job(plan, state or plan.state))
+    first = without_limit(plan)
+    if first is None:
+        return job_with_ttl(plan, _plan_job(plan, state or plan.state))
+    every, limit = first
+    made = plan_job(every, state=state)
+    return replace(made, limit=limit, how=f"{made.how}; it ends with the last of {limit} rows")
 
 
 def _plan_job(plan: LogicalPlan, state: str | None) -> JobPlan:
@@ -110,7 +122,7 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
         raise NotYetError(
             "QUERY_NOT_YET",
             "a query that the view store answers, with state = 'spark', is not there yet",
-            hint="leave the option out",
+            hint=_IN_SPARK,
         )
     made = finished(plan)
     if made.core is None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError
 from penstock.plan.context import PlanContext, Relation
-from penstock.plan.nodes import Deduplicate, Limit, Sort
+from penstock.plan.nodes import Aggregate, Deduplicate, Limit, Sort
 from penstock.plan.relation import Mode, State
 from penstock.plan.scope import same_name
-from penstock.plan.trees import column, whole_number
+from penstock.plan.trees import column, select, subquery, whole_number
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
+from penstock.sql.statements import Emit
 
 if TYPE_CHECKING:
     from penstock.plan.expressions import ExpressionBinder
+    from penstock.plan.nodes import Node
     from penstock.plan.relation import Field
     from penstock.plan.scope import Scope
     from penstock.plan.windows import WindowSpec
@@ -27,7 +30,7 @@ def plan_modifiers(
 ) -> Relation:
     """The relation with what stands behind its SELECT list."""
     if isinstance(written.args.get("distinct"), exp.Distinct) and isinstance(written, exp.Select):
-        _distinct(written, relation)
+        _distinct(context, written, relation)
     order = written.args.get("order")
     if isinstance(order, exp.Order):
         _order(order, written, relation, scope, binder)
@@ -44,11 +47,14 @@ def plan_modifiers(
     return relation
 
 
-def _distinct(written: exp.Select, relation: Relation) -> None:
+def _distinct(context: PlanContext, written: exp.Select, relation: Relation) -> None:
     node = relation.node
     state = None
     if not node.bounded:
         kept = any(_tells_apart(entry, relation.window) for entry in node.visible)
+        if context.in_spark and node.mode is Mode.APPEND and not (kept or relation.open) and _has_equality(node):
+            _grouped(relation)
+            return
         if node.mode is not Mode.APPEND or not (kept or relation.open):
             raise NotYetError(
                 "UPDATING_DISTINCT",
@@ -66,6 +72,35 @@ def _distinct(written: exp.Select, relation: Relation) -> None:
         state=state,
     )
     relation.tree.set("distinct", exp.Distinct())
+
+
+def _has_equality(node: Node) -> bool:
+    """Whether rows can be equal: those with a map in them cannot."""
+    return all(entry.type is None or entry.type.has_equality for entry in node.visible)
+
+
+def _grouped(relation: Relation) -> None:
+    """Makes distinct rows into groups of equal rows without an aggregate, which Spark keeps as it keeps any others."""
+    node, rows = relation.node, "__rows"
+    fields = tuple(replace(entry, event_time=False, part=None, window=False) for entry in node.visible)
+    names = tuple(entry.name for entry in fields)
+    relation.node = Aggregate(
+        fields=fields,
+        inputs=(node,),
+        mode=Mode.UPSERT,
+        key=names,
+        group_by=names,
+        aggregates=(),
+        window=None,
+        grouping_sets=False,
+        state=State(f"one row for each group ({', '.join(names)})", None),
+        emit=Emit.CHANGES,
+    )
+    keys: list[exp.Expr] = [column(name, rows) for name in names]
+    relation.tree = select(
+        [key.copy() for key in keys], subquery(relation.tree, rows), group=exp.Group(expressions=keys)
+    )
+    relation.window = None
 
 
 def _tells_apart(entry: Field, window: WindowSpec | None) -> bool:

@@ -48,14 +48,16 @@ def plan_output(
     connector: str | None = None,
     names: tuple[Name, ...] = (),
     by_position: bool = False,
+    state: str | None = None,
 ) -> LogicalPlan:
-    """The plan of a query that goes to a view, a sink or the user; `by_position`: the target has names of its own.
+    """The plan of a query that goes to a view, a sink or the user; `by_position`: the target has names of its own,
+    `state`: 'spark' where Spark is asked to keep its state.
 
     A query that Spark cannot keep up to date by itself is planned over all rows so far, for the view store to answer.
     """
 
     def chosen(query: Query) -> LogicalPlan:
-        return _chosen(_Asked(session, query, kind, target, connector, names, by_position))
+        return _chosen(_Asked(session, query, kind, target, connector, names, by_position, state))
 
     plan = timed_exists(query, session.catalog, chosen) or chosen(query)
     check_emission(plan, query)
@@ -84,7 +86,7 @@ def _chosen(asked: _Asked) -> LogicalPlan:
             error.hint = "; or ".join([*reasons, *filter(None, [error.hint])])
             raise
         return other
-    if kind == "view" or session.lenient or (kind != "materialized view" and plan.bounded):
+    if kind == "view" or session.lenient or (plan.bounded and not _is_job(plan)):
         return plan
     if kind == "result" and any(isinstance(node, Limit) and not node.bounded for node in plan.nodes()):
         return plan  # it ends with the last of its rows
@@ -96,6 +98,13 @@ def _chosen(asked: _Asked) -> LogicalPlan:
     except NotYetError:
         return _otherwise(asked, plan) or plan
     return plan
+
+
+def _is_job(plan: LogicalPlan) -> bool:
+    """Whether bounded input is read by a job, batch by batch: for a view, and for a sink from a table over a source."""
+    return plan.root.kind == "materialized view" or (
+        plan.root.kind != "result" and any(scan.kind == "table" for scan in plan.scans())
+    )
 
 
 def _otherwise(asked: _Asked, plan: LogicalPlan) -> LogicalPlan | None:
@@ -130,6 +139,7 @@ class _Way:
     kept: bool
     inlined: bool
     open_windows: bool
+    in_spark: bool
 
 
 @frozen
@@ -143,6 +153,7 @@ class _Asked:
     connector: str | None
     names: tuple[Name, ...]
     by_position: bool
+    state: str | None = None
 
     def plan(self, *, kept: bool, inlined: bool = False, open_windows: bool = False) -> LogicalPlan:
         """The plan; `kept`: over the whole of what has come so far, `inlined`: with the queries of views in their
@@ -159,7 +170,7 @@ class _Asked:
         unordered = kind not in ("result", "view") and _order_tells_nothing(query.tree)
         if unordered:
             query = replace(query, tree=_unordered(query.tree))
-        way = _Way(kept, inlined, open_windows)
+        way = _Way(kept, inlined, open_windows, in_spark=self.state == "spark" and not kept)
         relation, context = _plan(session, query, way, continuous=continuous, stored=stored)
         if self.names:
             relation = _renamed(relation, self.names)
@@ -195,6 +206,7 @@ class _Asked:
             tuple(context.subqueries),
             kept=kept,
             cores=tuple(context.cores.values()),
+            state=self.state,
         )
 
     def kept_plan(self, reasons: list[str] | None = None) -> LogicalPlan | None:
@@ -296,6 +308,7 @@ def _plan(session: Session, query: Query, way: _Way, *, continuous: bool, stored
             kept=way.kept,
             inlined=way.inlined,
             open_windows=way.open_windows,
+            in_spark=way.in_spark,
         )
 
     relation, context = plan_query(make, query.tree)

@@ -12,6 +12,7 @@ from penstock.options import SETTINGS, hide_option, public_option, setting_key
 from penstock.plan.analyze import Analysis, analyze
 from penstock.plan.canonical import canonical_statement
 from penstock.plan.logical import LogicalPlan
+from penstock.plan.made_jobs import check_jobs
 from penstock.plan.session import Session
 from penstock.sql import statements as s
 from penstock.sql.format import format_statement
@@ -44,14 +45,17 @@ class StatementReport:
 
 
 def analyze_script(
-    text: str | bytes, *, lenient: bool = False, catalog: Catalog | None = None
+    text: str | bytes, *, lenient: bool = False, catalog: Catalog | None = None, with_jobs: bool = False
 ) -> list[StatementReport]:
-    """Parses, resolves and plans every statement of a script, each against what those before it have defined."""
+    """Parses, resolves and plans every statement of a script, each against what those before it have defined.
+
+    `with_jobs`: the jobs too, so that a statement whose job this version does not run is in error.
+    """
     session = Session(catalog=catalog or Catalog(), lenient=lenient)
     statements, source = read_script(text)
     reports: list[StatementReport] = []
     for parsed in statements:
-        report, session = report_statement(parsed, source, session)
+        report, session = report_statement(parsed, source, session, with_jobs=with_jobs)
         reports.append(report)
     return reports
 
@@ -68,8 +72,10 @@ def read_script(text: str | bytes) -> tuple[list[Parsed], Source]:
     return statements, statements[0].source.revealing(public)
 
 
-def report_statement(parsed: Parsed, source: Source, session: Session) -> tuple[StatementReport, Session]:
-    """The report on one statement, and the session after it."""
+def report_statement(
+    parsed: Parsed, source: Source, session: Session, *, with_jobs: bool = False
+) -> tuple[StatementReport, Session]:
+    """The report on one statement, and the session after it; `with_jobs` as in `analyze_script`."""
     statement = parsed.statement
     if statement is None:
         return StatementReport(parsed.span, parsed.kind, source, error=parsed.error), session
@@ -77,6 +83,12 @@ def report_statement(parsed: Parsed, source: Source, session: Session) -> tuple[
         shown = canonical_statement(statement)
         canonical = format_statement(shown, hide=hidden_values(shown))
         analysis = analyze(statement, session)
+        if with_jobs:
+            try:
+                check_jobs(statement, analysis, session)
+            except PenstockError as error:
+                # What the statement defines is well formed: what is built on it is checked, too.
+                return _failed(parsed, source, statement, error, _mode(analysis)), analysis.session
     except PenstockError as error:
         told = error.mode if isinstance(error, NotYetError) else None
         return _failed(parsed, source, statement, error, told), session
@@ -88,19 +100,22 @@ def report_statement(parsed: Parsed, source: Source, session: Session) -> tuple[
             span=parsed.span,
         )
         return _failed(parsed, source, statement, too_deep, None), session
-    mode: ChangeMode | None = analysis.mode.value if analysis.mode is not None else None
     report = StatementReport(
         parsed.span,
         parsed.kind,
         source,
         statement=statement,
         canonical=canonical,
-        mode=mode,
+        mode=_mode(analysis),
         analysis=analysis,
         notices=analysis.notices,
         session=session,
     )
     return report, analysis.session
+
+
+def _mode(analysis: Analysis) -> ChangeMode | None:
+    return analysis.mode.value if analysis.mode is not None else None
 
 
 def _failed(

@@ -53,6 +53,7 @@ class EphemeralQuery:
         self.name = f"query_{uuid.uuid4().hex[:8]}"
         plan = plan_job(logical)
         self._updating = plan.kind != "append"
+        self._left = plan.limit  # rows that are still to be handed out, of a query that ends
         self._directory = engine.home.ephemeral / self.name
         self._store = ViewStore.open(None)
         self._store.ask_with(engine.to_ask)
@@ -81,24 +82,27 @@ class EphemeralQuery:
     def next_batch(self) -> pa.RecordBatch | None:
         """The next rows; None when the input has ended. JobFailed where the query fails."""
         while True:
-            state, ends = self.job.state, self._ends()  # before: what is queued at that moment is still handed out
+            # before: what is queued at that moment is still handed out
+            state, ends, given = self.job.state, self._ends(), self._left == 0
             try:
                 return self._rows.get(timeout=_POLL)
             except queue.Empty:
                 if state is JobState.FAILED:
                     raise self.job.failure() from None
-                if state is JobState.STOPPED or ends:
+                if state is JobState.STOPPED or ends or given:
                     return None
 
     def collect(self, timeout: float) -> pa.Table:
         """Read all there is now, close every window, and return the whole result."""
+        limit = self.job.spec.plan.limit
         drain_job(self.job, self._engine.clock, timeout)
         if self._updating:
-            return self._store.read(f'SELECT * FROM "{_RESULT}"').table
+            shown = "" if limit is None else f" LIMIT {limit}"
+            return self._store.read(f'SELECT * FROM "{_RESULT}"{shown}').table
         import pyarrow as pa
 
         if self._kept:
-            return pa.concat_tables(self._kept)
+            return pa.concat_tables(self._kept).slice(0, limit)
         return self._empty()
 
     def _empty(self) -> pa.Table:
@@ -148,6 +152,8 @@ class EphemeralQuery:
             if not self._updating:
                 self._kept.append(rows)
             return
+        if self._left is not None:
+            rows = rows.slice(0, self._left)
         for batch in rows.combine_chunks().to_batches(max_chunksize=self._batch_rows):
             while not self._ends():
                 try:
@@ -155,6 +161,8 @@ class EphemeralQuery:
                     break
                 except queue.Full:
                     self.job.notify()
+        if self._left is not None:
+            self._left -= rows.num_rows
 
     def _changes(self, result: CommitResult) -> pa.Table | None:
         """The changes of one batch as rows with a leading `_op`: an update is a delete and an insert."""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from penstock.catalog.define import as_sink
 from penstock.catalog.model import MaterializedViewDefinition, ObjectKey, SinkDefinition, SourceDefinition
 from penstock.catalog.text import canonical_text
-from penstock.errors import InternalError, NotYetError
+from penstock.errors import InternalError
 from penstock.options import resolve_insert_options, sink_job_options
 from penstock.plan.analyze import analyze
 from penstock.plan.job_plan import plan_job
+from penstock.plan.made_jobs import check_insert_options
 from penstock.plan.shared_reads import insert_jobs, one_reading
 from penstock.runtime.job_spec import Branch, JobSpec, changes_view
 from penstock.runtime.realtime import check_realtime
@@ -21,7 +22,6 @@ from penstock.sql.statements import Insert, StatementSet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.options.resolved import ResolvedViewOptions
     from penstock.plan.job_plan import JobPlan
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.session import Session
@@ -59,16 +59,6 @@ def view_spec(engine: Engine, definition: MaterializedViewDefinition) -> JobSpec
     return make_view_spec(definition, logical, session)
 
 
-def _refuse_not_yet(options: ResolvedViewOptions) -> None:
-    """Options of a job that are read and checked, and do nothing yet: better refused than ignored."""
-    if options.state_ttl and "state_ttl" not in options.from_settings:
-        raise NotYetError(
-            "QUERY_NOT_YET",
-            "option state_ttl of an INSERT is not there yet",
-            hint="leave it out; a window bounds the state of a query, and a materialized view can have a state_ttl",
-        )
-
-
 def make_view_spec(definition: MaterializedViewDefinition, logical: LogicalPlan, session: Session) -> JobSpec:
     """The job of a view whose query is planned."""
     plan = plan_job(logical, state=definition.options.state)
@@ -98,7 +88,7 @@ def sink_spec(engine: Engine, definition: SinkDefinition) -> JobSpec:
 def make_sink_spec(definition: SinkDefinition, logical: LogicalPlan, session: Session) -> JobSpec:
     """The job of a sink whose query is planned. Of a query whose rows change, a view that nobody sees is kept."""
     options = sink_job_options(definition.options, definition.name, session.settings)
-    _refuse_not_yet(options)
+    check_insert_options(options)
     plan = plan_job(logical, state=options.state)
     spec = JobSpec(
         name=definition.name.text,
@@ -131,7 +121,7 @@ def insert_spec(engine: Engine, text: str) -> JobSpec:
 def make_insert_spec(statement: Insert, logical: LogicalPlan, session: Session) -> JobSpec:
     """The job of an INSERT whose query is planned."""
     options = resolve_insert_options(statement.options, statement.target, session.settings)
-    _refuse_not_yet(options)
+    check_insert_options(options)
     found = session.catalog.get(statement.target)
     sink = as_sink(found, statement.target)
     plan = plan_job(logical, state=options.state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import singledispatch
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.catalog.function_body import read_body
 from penstock.catalog.model import (
@@ -15,6 +15,7 @@ from penstock.catalog.model import (
     SinkDefinition,
 )
 from penstock.errors import CatalogError, InternalError, PenstockError, UnsupportedError
+from penstock.plan.made_jobs import reads_once
 from penstock.plan.shared_reads import insert_jobs
 from penstock.runtime import job_control
 from penstock.runtime.error_places import place
@@ -34,10 +35,6 @@ if TYPE_CHECKING:
     from penstock.plan.script import StatementReport
     from penstock.runtime.engine import Engine
     from penstock.runtime.job_spec import JobSpec
-
-
-# What an INSERT reads once, as it is; of materialized views alone it follows what they become.
-_AT_ONCE: Final = frozenset({"materialized view", "system table", "dimension"})
 
 
 def run_statement(engine: Engine, report: StatementReport) -> Answer | None:
@@ -215,8 +212,7 @@ def _refuse_other_state(engine: Engine, after: Definition, analysis: Analysis) -
 @_run.register(s.Insert)
 def _insert(statement: s.Insert, engine: Engine, analysis: Analysis) -> None:
     plan = _only_plan(analysis)
-    kinds = {scan.kind for scan in plan.scans()}
-    if kinds <= _AT_ONCE and kinds != {"materialized view"}:
+    if reads_once(plan):
         insert_rows(engine, statement, plan)
         return
     _start_insert(engine, make_insert_spec(statement, plan, engine.session), statement)

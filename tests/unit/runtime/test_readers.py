@@ -28,7 +28,7 @@ def test_rows_that_come_in_the_last_moment_are_handed_out(end: JobState) -> None
             return super().get(block=False)
 
     query.job, query._rows, query._closing = job, JustTooLate(), Event()  # type: ignore[assignment]
-    query._engine = SimpleNamespace(closed=False)  # type: ignore[assignment]
+    query._engine, query._left = SimpleNamespace(closed=False), None  # type: ignore[assignment]
     assert query.next_batch() == "rows"
     if end is JobState.STOPPED:
         assert query.next_batch() is None

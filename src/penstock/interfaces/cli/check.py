@@ -55,7 +55,7 @@ def check(context: click.Context, *, files: tuple[str, ...], json: bool, lenient
             complain(script.nothing)
             errors += 1
             continue
-        reports = analyze_script(script.content, lenient=lenient)
+        reports = analyze_script(script.content, lenient=lenient, with_jobs=True)
         statements += len(reports)
         errors += sum(report.error is not None for report in reports)
         if json:

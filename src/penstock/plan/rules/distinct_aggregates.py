@@ -42,6 +42,7 @@ def distinct_aggregates(tree: exp.Expr) -> exp.Expr:
 
 def _rewrite(node: exp.Anonymous, distinct: exp.Distinct) -> exp.Expr:
     name = node.name.lower()
+    _check_equality(node, distinct)
     if name == "count":
         return _count(call("collect_set", _value(distinct)))
     if name in ("min", "max", "collect_set", "bool_and", "bool_or", "any", "every", "some"):
@@ -63,6 +64,19 @@ def _rewrite(node: exp.Anonymous, distinct: exp.Distinct) -> exp.Expr:
         hint="COUNT, SUM and AVG take DISTINCT in a window that closes, and others where the view store answers",
         span=span_of(node),
     )
+
+
+def _check_equality(node: exp.Anonymous, distinct: exp.Distinct) -> None:
+    """Raise UPDATING_DISTINCT for values of which Spark makes no set, as it does not say which of them are equal."""
+    for value in distinct.expressions:
+        given = type_of(value)
+        if given is not None and not given.has_equality:
+            raise NotYetError(
+                "UPDATING_DISTINCT",
+                f"{aggregate_text(node) or node.name}, over values of type {given}, is not there yet on a stream",
+                hint="count texts of them, as TO_JSON makes them, or the values inside",
+                span=span_of(node),
+            )
 
 
 def _count(values: exp.Expr) -> exp.Expr:
