@@ -113,6 +113,16 @@ class CoreRows:
         return frozenset(leaf.name for leaf in self.leaves if _only_added(self._known[leaf.relation]))
 
     @property
+    def added_below(self) -> frozenset[str]:
+        """The leaves of materialized views that rows are only added to."""
+        return frozenset(leaf.name for leaf in self.leaves if _added_view(self._known[leaf.relation]))
+
+    @property
+    def moves(self) -> bool:
+        """Whether rows come into what is shown, or leave it, as time goes on."""
+        return any(self._bounds)
+
+    @property
     def row_keys(self) -> dict[str, tuple[str, ...] | None]:
         """Of each leaf, the columns that tell its rows apart: None where nothing does, or the query reads not all."""
         found: dict[str, tuple[str, ...] | None] = {}
@@ -329,6 +339,10 @@ class CoreRows:
 
 def _only_added(scan: Scan | Core) -> bool:
     return not isinstance(scan, Scan) or (scan.kind != "materialized view" and scan.changes is Mode.APPEND)
+
+
+def _added_view(scan: Scan | Core) -> bool:
+    return isinstance(scan, Scan) and scan.kind == "materialized view" and scan.changes is Mode.APPEND
 
 
 def _any_value(_: exp.Expr) -> bool:

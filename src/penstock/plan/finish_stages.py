@@ -57,7 +57,9 @@ class Stages:
         self._kept = len(rows.kept)
         self._places: dict[str, int] = {}  # of stages, by what they ask
         self._added = rows.added
-        once = meets_once(tree) and by_added_rows(tree, self._added)
+        once = by_added_rows(tree, self._added) if meets_once(tree) else _of_added_rows(tree, rows)
+        if once and not meets_once(tree):
+            self._added |= rows.added_below
         if not once:
             self._take_met(tree)
             self._cut(tree)
@@ -207,6 +209,13 @@ class Stages:
         leaves = tuple(Leaf(each.name, *self._read[each.name], (), each.name in fresh) for each in scans(query))
         known = tuple((name, _known(kind)) for name, kind in columns)
         return Stage(words, leaves, text, known, (), None, once=True)
+
+
+def _of_added_rows(tree: exp.Query, rows: CoreRows) -> bool:
+    """Whether each row of an answer is made of one row, of a stream or a view, that never leaves again."""
+    if rows.moves or reads_clock(tree) or any(kept.stamps for kept in rows.kept):
+        return False
+    return by_added_rows(tree, rows.added | rows.added_below)
 
 
 def _known(kind: SqlType | None) -> SqlType:

@@ -130,6 +130,8 @@ class Finished:
         there = [self._source(leaf.source) for leaf in stage.leaves if not leaf.fresh]
         met = " and ".join(dict.fromkeys(there))
         rows = f"once, for each row of {' and '.join(dict.fromkeys(came))} that a batch brings"
+        if not there:
+            return rows
         return f"{rows}, beside {met} as of that batch, with the changes that it brings itself"
 
     def _source(self, source: int) -> str:

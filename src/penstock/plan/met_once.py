@@ -150,5 +150,5 @@ def passing_rows(rows: tuple[KeptRows, ...], stages: Sequence[Stage]) -> tuple[K
                 f'rows of "{each.relation}" are shown as long as the clock says, and are to be met once',
                 "put the condition on the clock into the query around the join",
             )
-        made.append(replace(each, passing=bool(fresh) and all(fresh)))
+        made.append(replace(each, passing=each.read is None and bool(fresh) and all(fresh)))
     return tuple(made)

@@ -20,7 +20,7 @@ from penstock.plan.nodes import Limit, Output, Scan, TopN, all_nodes
 from penstock.plan.processing import over_processing_time, processing_of
 from penstock.plan.query import bind_query, plan_query
 from penstock.plan.refused import refuse
-from penstock.plan.relation import Field
+from penstock.plan.relation import Field, Mode
 from penstock.plan.rules.with_ties import with_ties
 from penstock.plan.scans import renamed
 from penstock.plan.store_terms import DiffersError
@@ -102,13 +102,20 @@ def _otherwise(asked: _Asked, plan: LogicalPlan) -> LogicalPlan | None:
     """Another plan for a query that Spark does not run as it is planned."""
     with suppress(NotYetError):
         if (found := asked.kept_plan()) is not None:
-            return found
+            return _with_event_time(found, plan)
     if any(scan.kind == "materialized view" for scan in plan.scans()):
         with suppress(NotYetError):
             found = asked.inlined_plan()
             if found is not None or asked.query.emit is None:
                 return found  # its windows close, if only the streams below could be read again
     return asked.open_plan()
+
+
+def _with_event_time(plan: LogicalPlan, streamed: LogicalPlan) -> LogicalPlan:
+    """The plan of rows that are only added, with the event time that they have where Spark would read them."""
+    if plan.mode is not Mode.APPEND or streamed.mode is not Mode.APPEND:
+        return plan
+    return replace(plan, root=replace(plan.root, event_time=streamed.root.event_time))
 
 
 def _answered(asked: _Asked, reasons: list[str]) -> LogicalPlan | None:
