@@ -57,8 +57,9 @@ class Stages:
         self._kept = len(rows.kept)
         self._places: dict[str, int] = {}  # of stages, by what they ask
         self._added = rows.added
-        once = by_added_rows(tree, self._added) if meets_once(tree) else _of_added_rows(tree, rows)
-        if once and not meets_once(tree):
+        meets = meets_once(tree)
+        once = by_added_rows(tree, self._added) and not reads_clock(tree) if meets else _of_added_rows(tree, rows)
+        if once and not meets:
             self._added |= rows.added_below
         if not once:
             self._take_met(tree)
@@ -121,6 +122,8 @@ class Stages:
         """Makes a subquery a stage, together with the conditions on its rows."""
         alias, names = item.alias, outputs(item.this)
         conditions = _conditions_on(query, alias)
+        if once:  # what a row has met stays, however long it is shown
+            conditions = [each for each in conditions if not reads_clock(each)]
         before, rest = query.args.get("where"), [each for each in _conjuncts(query) if each not in conditions]
         query.set("where", _where(rest))
         read = columns_read(query).get(alias, set())

@@ -22,7 +22,7 @@ from penstock.plan.finish_stages import Stages
 from penstock.plan.finish_versions import one_version_a_moment
 from penstock.plan.from_clause import NAMELESS
 from penstock.plan.kept_clock import CLOCKS
-from penstock.plan.met_once import passing_rows
+from penstock.plan.met_once import passing_rows, set_clock_apart
 from penstock.plan.moving_clock import settle_clock
 from penstock.plan.nodes import Core, Filter, Finish, Join, Output, Project, Scan
 from penstock.plan.prune import prune
@@ -156,6 +156,7 @@ def finished(plan: LogicalPlan) -> Finished:
     """The cut of a query that was planned as if its input were bounded; NotFinishableError where there is none."""
     tree = plan.spark.copy()
     settle_clock(tree)
+    set_clock_apart(tree)
     _check_repeatable(tree, clocks=False)
     known: dict[str, Scan | Core] = {}
     for node in (plan.root, *plan.subqueries):

@@ -226,7 +226,7 @@ class _Asked:
                     reasons.append(f"{error}: {hint}")
                 return None
             what = "view" if self.kind == "materialized view" else "sink"
-            raise cannot_read(what, views, str(error), span_of(self.query.tree)) from error
+            raise cannot_read(what, views, str(error), error.hint, span_of(self.query.tree)) from error
 
     def open_plan(self) -> LogicalPlan | None:
         """The plan for the view store to answer, where the windows are over rows that may come for ever: they show each

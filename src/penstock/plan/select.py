@@ -33,7 +33,8 @@ from penstock.plan.moving_clock import moving_call, with_moving_clock
 from penstock.plan.names import is_proctime
 from penstock.plan.nodes import Filter, Node, Rank
 from penstock.plan.projection import project
-from penstock.plan.ranking import ranked_subquery, refuse_over, window_ranks
+from penstock.plan.rank_limits import ranked_subquery
+from penstock.plan.ranking import refuse_over, window_ranks
 from penstock.plan.relation import (
     Mode,
 )

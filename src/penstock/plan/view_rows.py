@@ -101,12 +101,12 @@ def _above_cores(node: Node) -> Iterator[Node]:
         yield from _above_cores(below)
 
 
-def cannot_read(what: str, views: list[str], reason: str, span: Span | None) -> NotYetError:
+def cannot_read(what: str, views: list[str], reason: str, hint: str | None, span: Span | None) -> NotYetError:
     """The error for a view or a sink over materialized views that cannot be kept."""
     names = ", ".join(f'"{name}"' for name in dict.fromkeys(views))
     return NotYetError(
         "QUERY_NOT_YET",
         f"a {what} over materialized view {names} with this query is not there yet: {reason}",
-        hint=f"build on what {names} is built on: put its query in the place of its name",
+        hint=hint or f"build on what {names} is built on: put its query in the place of its name",
         span=span,
     )
