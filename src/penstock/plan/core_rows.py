@@ -10,7 +10,7 @@ from sqlglot import exp
 from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_plan import CLOCK_CALL, KeptColumn, KeptRows, RowChanges
 from penstock.plan.joins import conjuncts_of
-from penstock.plan.kept_clock import CLOCKS, shown_name
+from penstock.plan.kept_clock import CLOCKS, has_random, shown_name
 from penstock.plan.moving_clock import clock_bounds, reads_clock
 from penstock.plan.nodes import Scan
 from penstock.plan.null_rows import made_up, null_of_nulls
@@ -327,7 +327,7 @@ class CoreRows:
 
     def _kept_name(self, leaf: LeafRows, value: exp.Expr) -> str:
         values = self._values[leaf.rows]
-        found = next((kept_name for kept_name, other in values.items() if other == value), None)
+        found = None if has_random(value) else next((own for own, other in values.items() if other == value), None)
         if found is None:
             found = f"__r{leaf.rows}_{len(values)}"
             values[found] = value

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.errors import NotYetError
+from penstock.errors import NotYetError, UnsupportedError
 from penstock.plan.block import Block, Item
 from penstock.plan.context import RankLimit, Relation
+from penstock.plan.kept_clock import is_random
 from penstock.plan.nodes import Node, TopN
 from penstock.plan.projection import select_tree
 from penstock.plan.rank_trees import rank_tree
 from penstock.plan.relation import WINDOW_COLUMN, WINDOW_TYPE, EventTime, Field, Mode, State
 from penstock.plan.scope import window_bound
 from penstock.plan.session_rows import one_session
-from penstock.plan.trees import column
+from penstock.plan.trees import column, nondeterministic_name
 from penstock.plan.window_calls import WindowBinding
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
@@ -34,6 +35,23 @@ if TYPE_CHECKING:
     from penstock.plan.windows import WindowSpec
 
 _RANKS = frozenset({"row_number", "rank", "dense_rank"})
+
+
+def check_partitions(block: Block) -> None:
+    """Raises NONDETERMINISTIC_KEY where rows of a stream are put together by a value that is another one each time."""
+    if block.node.bounded:
+        return
+    for item in block.items:
+        for window in item.tree.find_all(exp.Window):
+            for key in window.args.get("partition_by") or []:
+                found = next((node for node in key.walk() if is_random(node)), None)
+                if found is not None:
+                    raise UnsupportedError(
+                        "NONDETERMINISTIC_KEY",
+                        f"{nondeterministic_name(found)} differs each time it is computed and cannot be a key of OVER",
+                        hint="partition by a column, or by a function of columns",
+                        span=span_of(found),
+                    )
 
 
 def window_ranks(block: Block, node: Node, limit: RankLimit | None, windows: dict[str, WindowSpec]) -> Relation | None:

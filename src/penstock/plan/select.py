@@ -34,7 +34,7 @@ from penstock.plan.names import is_proctime
 from penstock.plan.nodes import Filter, Node, Rank
 from penstock.plan.projection import project
 from penstock.plan.rank_limits import ranked_subquery
-from penstock.plan.ranking import refuse_over, window_ranks
+from penstock.plan.ranking import check_partitions, refuse_over, window_ranks
 from penstock.plan.relation import (
     Mode,
 )
@@ -100,6 +100,7 @@ def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, 
     plan_select_list(block)
     _having(block)
     _refuse_moving_clock(block)
+    check_partitions(block)
     if binder.over and not block.node.bounded:
         return _ranked(block, limit)
     node = _operators(block)

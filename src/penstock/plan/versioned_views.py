@@ -43,7 +43,7 @@ def all_versions(tree: exp.Query) -> tuple[exp.Query, Versions] | None:
     if not isinstance(tree, exp.Select) or any(tree.args.get(clause) for clause in _PLAIN):
         return None
     limit, where = ranked_subquery(tree), tree.args.get("where")
-    if limit is None or limit.limit != 1 or len(conjuncts_of(where.this)) != 1:
+    if limit is None or limit.limit != 1 or where is None or len(conjuncts_of(where.this)) != 1:
         return None
     made = tree.copy()
     inner = made.args["from_"].this.this
