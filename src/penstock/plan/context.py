@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.catalog.snapshot import Catalog
     from penstock.errors import Span
     from penstock.plan.scope import Resolved, Scope
+    from penstock.plan.versioned_views import Versions
     from penstock.sql.statements import Emit
 
 
@@ -39,6 +40,7 @@ class Relation:
     open: a relation of unknown columns, in lenient mode
     direct: a plain scan, which can stand in a FROM clause by its name
     unmerged: rows of a session window before they are grouped: their sessions are not known yet
+    versions: its rows are all versions of those that a view shows the latest of
     """
 
     node: Node
@@ -47,6 +49,7 @@ class Relation:
     open: bool = False
     direct: bool = False
     unmerged: bool = False
+    versions: Versions | None = None
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -106,6 +109,7 @@ class PlanContext:
     cores: dict[str, CoreQuery] = field(default_factory=dict)  # see append_cores; by their text
     repeated: dict[str, int] = field(default_factory=dict)  # how often each subquery stands in the statement
     views: int = 0  # put in place so far
+    all_versions: bool = False  # the relation that is read next is joined as of an event time
     view: str = ""  # the name of the view whose query is bound next
     grace_us: int | None = None  # the delay of watermarks below a window that says how long it waits for late rows
     depth: int = 0  # 0: the outermost SELECT, whose emission the statement says

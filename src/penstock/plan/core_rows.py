@@ -10,7 +10,7 @@ from sqlglot import exp
 from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_plan import CLOCK_CALL, KeptColumn, KeptRows, RowChanges
 from penstock.plan.joins import conjuncts_of
-from penstock.plan.kept_clock import CLOCKS, shown_name
+from penstock.plan.kept_clock import CLOCKS, has_random, shown_name
 from penstock.plan.moving_clock import clock_bounds, reads_clock
 from penstock.plan.nodes import Scan
 from penstock.plan.null_rows import made_up, null_of_nulls
@@ -111,6 +111,16 @@ class CoreRows:
     def added(self) -> frozenset[str]:
         """The leaves whose rows Spark only ever adds."""
         return frozenset(leaf.name for leaf in self.leaves if only_added(self._known[leaf.relation]))
+
+    @property
+    def added_below(self) -> frozenset[str]:
+        """The leaves of materialized views that rows are only added to."""
+        return frozenset(leaf.name for leaf in self.leaves if _added_view(self._known[leaf.relation]))
+
+    @property
+    def moves(self) -> bool:
+        """Whether rows come into what is shown, or leave it, as time goes on."""
+        return any(self._bounds)
 
     @property
     def row_keys(self) -> dict[str, tuple[str, ...] | None]:
@@ -331,7 +341,7 @@ class CoreRows:
 
     def _kept_name(self, leaf: LeafRows, value: exp.Expr) -> str:
         values = self._values[leaf.rows]
-        found = next((kept_name for kept_name, other in values.items() if other == value), None)
+        found = None if has_random(value) else next((own for own, other in values.items() if other == value), None)
         if found is None:
             found = f"__r{leaf.rows}_{len(values)}"
             values[found] = value
@@ -350,6 +360,10 @@ def in_store(scan: Scan | Core) -> TypeGuard[Scan]:
 def only_added(scan: Scan | Core) -> bool:
     """Whether Spark adds rows to a relation, and never takes one away."""
     return not isinstance(scan, Scan) or (not in_store(scan) and scan.changes is Mode.APPEND)
+
+
+def _added_view(scan: Scan | Core) -> bool:
+    return isinstance(scan, Scan) and scan.kind == "materialized view" and scan.changes is Mode.APPEND
 
 
 def _any_value(_: exp.Expr) -> bool:

@@ -227,6 +227,11 @@ class FinishPlan:
         return self.view.once
 
     @property
+    def by_rows(self) -> bool:
+        """Whether each row of the view is made of one row, and of nothing else, when that comes."""
+        return self.view.once and len(self.stages) == 1 and all(leaf.fresh for leaf in self.view.leaves)
+
+    @property
     def moves(self) -> bool:
         """Whether the answer changes as time goes on, without any row that comes."""
         return any(rows.since or rows.until for rows in self.rows) or any(stage.timed for stage in self.stages)

@@ -57,7 +57,10 @@ class Stages:
         self._kept = len(rows.kept)
         self._places: dict[str, int] = {}  # of stages, by what they ask
         self._added = rows.added
-        once = meets_once(tree) and by_added_rows(tree, self._added)
+        meets = meets_once(tree)
+        once = by_added_rows(tree, self._added) and not reads_clock(tree) if meets else _of_added_rows(tree, rows)
+        if once and not meets:
+            self._added |= rows.added_below
         if not once:
             self._take_met(tree)
             self._cut(tree)
@@ -119,6 +122,8 @@ class Stages:
         """Makes a subquery a stage, together with the conditions on its rows."""
         alias, names = item.alias, outputs(item.this)
         conditions = _conditions_on(query, alias)
+        if once:  # what a row has met stays, however long it is shown
+            conditions = [each for each in conditions if not reads_clock(each)]
         before, rest = query.args.get("where"), [each for each in _conjuncts(query) if each not in conditions]
         query.set("where", _where(rest))
         read = columns_read(query).get(alias, set())
@@ -207,6 +212,13 @@ class Stages:
         leaves = tuple(Leaf(each.name, *self._read[each.name], (), each.name in fresh) for each in scans(query))
         known = tuple((name, _known(kind)) for name, kind in columns)
         return Stage(words, leaves, text, known, (), None, once=True)
+
+
+def _of_added_rows(tree: exp.Query, rows: CoreRows) -> bool:
+    """Whether each row of an answer is made of one row, of a stream or a view, that never leaves again."""
+    if rows.moves or reads_clock(tree) or any(kept.stamps for kept in rows.kept):
+        return False
+    return by_added_rows(tree, rows.added | rows.added_below)
 
 
 def _known(kind: SqlType | None) -> SqlType:

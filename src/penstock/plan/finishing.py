@@ -22,8 +22,8 @@ from penstock.plan.finish_plan import SIDE, FinishPlan
 from penstock.plan.finish_stages import Stages
 from penstock.plan.finish_versions import one_version_a_moment
 from penstock.plan.from_clause import NAMELESS
-from penstock.plan.kept_clock import CLOCKS
-from penstock.plan.met_once import passing_rows
+from penstock.plan.kept_random import check_random, differs
+from penstock.plan.met_once import passing_rows, set_clock_apart
 from penstock.plan.moving_clock import settle_clock
 from penstock.plan.nodes import Core, Filter, Finish, Join, Output, Project, Scan, all_nodes
 from penstock.plan.prune import prune
@@ -39,7 +39,6 @@ from penstock.plan.trees import (
     as_written,
     identifier,
     nondeterministic_call,
-    nondeterministic_name,
     number,
     select,
     subquery,
@@ -136,6 +135,8 @@ class Finished:
         there = [self._source(leaf.source) for leaf in stage.leaves if not leaf.fresh]
         met = " and ".join(dict.fromkeys(there))
         rows = f"once, for each row of {' and '.join(dict.fromkeys(came))} that a batch brings"
+        if not there:
+            return rows
         return f"{rows}, beside {met} as of that batch, with the changes that it brings itself"
 
     def _source(self, source: int) -> str:
@@ -160,7 +161,7 @@ def finished(plan: LogicalPlan) -> Finished:
     """The cut of a query that was planned as if its input were bounded; NotFinishableError where there is none."""
     tree = plan.spark.copy()
     settle_clock(tree)
-    _check_repeatable(tree, clocks=False)
+    set_clock_apart(tree)
     known: dict[str, Scan | Core] = {}
     for node in (plan.root, *plan.subqueries):
         for found in _read(node):
@@ -171,6 +172,7 @@ def finished(plan: LogicalPlan) -> Finished:
         raise NotFinishableError("it reads no stream and no table that batches bring rows of")
     for found in known.values():
         _check(found)
+    check_random(tree, known)
     check_views(plan, known)
     below = DimensionCores(tree, known, plan.cores)
     plan = replace(plan, cores=tuple(below.cores))
@@ -187,7 +189,7 @@ def finished(plan: LogicalPlan) -> Finished:
         one_version_a_moment(tree)
         asked = AskedOfSpark()
         rows = CoreRows(tree, known)
-        _check_repeatable(tree, clocks=True)
+        _check_repeatable(tree)
         read = of_views(rows, known, asked)
         settle_orders(tree, rows.types)
         names = outputs(tree)
@@ -202,15 +204,11 @@ def finished(plan: LogicalPlan) -> Finished:
     return Finished(_core(rows, made, plan.cores), made, types, static, rows.dimensions, frozenset(below.aliases))
 
 
-def _check_repeatable(tree: exp.Expr, *, clocks: bool) -> None:
-    """What is different each time cannot be answered again; the clock can, where it is of a row that came with it."""
-    for node in tree.walk():
-        if nondeterministic_call(node) is not node:
-            continue
-        name = nondeterministic_name(node)
-        if clocks or name.casefold() not in CLOCKS:
-            hint = "compute it in the query that reads the view" if name != "PROCTIME" else None
-            raise NotFinishableError(f"{name} differs each time it is computed", hint)
+def _check_repeatable(tree: exp.Expr) -> None:
+    """What is different each time cannot be answered again, but where it came with a row."""
+    found = nondeterministic_call(tree)
+    if found is not None:
+        raise differs(found)
 
 
 def _unknown(node: exp.Expr | None) -> str:

@@ -16,10 +16,12 @@ from penstock.plan.finish_plan import ONCE
 from penstock.plan.join_conditions import join_condition, join_kind, using_text
 from penstock.plan.join_times import note_join
 from penstock.plan.join_versions import (
+    as_of_event_time,
     check_asof,
     is_asof,
     meets_current,
     refuse_method,
+    refuse_outer_versions,
     version_condition,
     version_keys,
     with_versions,
@@ -269,6 +271,8 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
     if bounded is not None:
         _lateral(context, bound, bounded, scope, binder)
         return
+    refuse_outer_versions(join)
+    context.all_versions = as_of_event_time(join, scope)
     relation, leaf, tree = _joined_item(context, item, scope)
     left_leaves = list(scope.leaves)
     once = meets_current(context, join, relation, scope)
@@ -281,7 +285,7 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
     kind = join_kind(join)
     condition, merged = join_condition(join, left_leaves, leaf, binder)
     if version is not None:
-        condition, more = version_keys(join, kind, condition)
+        condition, more = version_keys(join, kind, condition, relation, leaf)
         bound.conditions += more
     if version is None and join.args.get("match_condition") is not None:
         version = binder.bind(join.args["match_condition"])

@@ -10,7 +10,7 @@ from sqlglot import exp
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.asof_bounds import is_key_equality
 from penstock.plan.joins import all_of, conjuncts_of
-from penstock.plan.nodes import Scan, all_nodes
+from penstock.plan.nodes import Aggregate, Deduplicate, Limit, Rank, Scan, TopN, all_nodes
 from penstock.plan.relation import Mode
 from penstock.plan.scope import same_name
 from penstock.plan.trees import column
@@ -45,6 +45,18 @@ def refuse_method(join: exp.Join) -> None:
         raise UnsupportedError("UNSUPPORTED_CLAUSE", f"{join.method} JOIN has no meaning here", span=span_of(join.this))
 
 
+def refuse_outer_versions(join: exp.Join) -> None:
+    """Raises for a join FOR SYSTEM_TIME that is to have the rows which no row in front meets."""
+    system_time = join.this.args.get("system_time") if isinstance(join.this, exp.Table) else None
+    if isinstance(system_time, SystemTime) and join.side in ("RIGHT", "FULL"):
+        raise UnsupportedError(
+            "UNSUPPORTED_CLAUSE",
+            f"{join.side} JOIN … FOR SYSTEM_TIME has no meaning: each row in front meets one version of the other side",
+            hint="write LEFT JOIN, with the relation in front whose rows are all to be there",
+            span=span_of(system_time) or span_of(join.this),
+        )
+
+
 def is_asof(join: exp.Join) -> bool:
     """Whether each row meets the last of those that the condition of a join allows."""
     return join.method == "ASOF" and join.kind in ("", "INNER", "OUTER")
@@ -73,7 +85,6 @@ def version_condition(
     system_time = join.this.args.get("system_time") if isinstance(join.this, exp.Table) else None
     if not isinstance(system_time, SystemTime):
         return None
-    event_time = relation.node.event_time
     if _is_processing_time(system_time.this, scope):
         if (relation.node.bounded and not context.kept) or relation.open or _looked_up(relation):
             return None
@@ -84,18 +95,43 @@ def version_condition(
             what = f"a {join.side or join.kind} JOIN as of PROCTIME() is not there yet, an inner one and LEFT JOIN are"
     else:
         asked = binder.bind(system_time.this)
-        if event_time is None and not relation.open and not _looked_up(relation):
+        time = _version_time(relation)
+        known = relation.open or _looked_up(relation)
+        if not known and (time is None or _latest_alone(relation) is not None):
             raise _timeless(join, relation, leaf)
-        if context.kept and event_time is not None and not event_time.of_window and not _looked_up(relation):
-            return exp.GTE(this=asked, expression=column(event_time.column, leaf.alias))
+        if context.kept and time is not None and not known:
+            return exp.GTE(this=asked, expression=column(time, leaf.alias))
         what = "joins as of an event time are not there yet"
     raise NotYetError(
         "VERSIONED_JOIN",
         what,
-        hint="as of PROCTIME() a stream joins a dimension table, a materialized view, or rows that replace each other",
+        hint="as of PROCTIME() a stream joins a dimension table, a materialized view, rows that replace each other, or "
+        "a view of the latest row of each key",
         span=span_of(system_time) or span_of(join.this),
         mode="append",
     )
+
+
+def as_of_event_time(join: exp.Join, scope: Scope) -> bool:
+    """Whether a join is one FOR SYSTEM_TIME AS OF an event time."""
+    system_time = join.this.args.get("system_time") if isinstance(join.this, exp.Table) else None
+    return isinstance(system_time, SystemTime) and not _is_processing_time(system_time.this, scope)
+
+
+def _version_time(relation: Relation) -> str | None:
+    """The column with the time from which on a row holds."""
+    if relation.versions is not None:
+        return relation.versions.time
+    event_time = relation.node.event_time
+    return None if event_time is None or event_time.of_window else event_time.column
+
+
+def _latest_alone(relation: Relation) -> str | None:
+    """The source whose rows replace each other below a query: all that is known of those is the latest."""
+    if isinstance(relation.node, Scan):
+        return None
+    scans = [node for node in all_nodes(relation.node) if isinstance(node, Scan)]
+    return next((scan.relation for scan in scans if scan.changes is not Mode.APPEND), None)
 
 
 def meets_current(context: PlanContext, join: exp.Join, relation: Relation, scope: Scope) -> bool:
@@ -108,9 +144,11 @@ def meets_current(context: PlanContext, join: exp.Join, relation: Relation, scop
 
 
 def _is_current(relation: Relation) -> bool:
-    """Whether the rows of a relation are those of now."""
-    scans = [node for node in all_nodes(relation.node) if isinstance(node, Scan)]
-    return bool(scans) and all(map(_has_current, scans))
+    """Whether the rows of a relation are those of now: its sources' are, or its answer changes as rows come."""
+    nodes = list(all_nodes(relation.node))
+    scans = [node for node in nodes if isinstance(node, Scan)]
+    changes = any(isinstance(node, Aggregate | Rank | TopN | Deduplicate | Limit) for node in nodes)
+    return bool(scans) and (changes or all(map(_has_current, scans)))
 
 
 def _meets_once(join: exp.Join) -> bool:
@@ -122,15 +160,30 @@ def _has_current(scan: Scan) -> bool:
     return scan.kind == "materialized view" or scan.looked_up or scan.changes is not Mode.APPEND
 
 
-def version_keys(join: exp.Join, kind: str, condition: exp.Expr | None) -> tuple[exp.Expr | None, list[exp.Expr]]:
+def version_keys(
+    join: exp.Join, kind: str, condition: exp.Expr | None, relation: Relation, leaf: Leaf
+) -> tuple[exp.Expr | None, list[exp.Expr]]:
     """Of the condition of a join with versions, by which a version is found, and what is asked of the version then."""
     parts = conjuncts_of(condition) if condition is not None else []
     keys = [part for part in parts if is_key_equality(part)]
-    more = [part for part in parts if not is_key_equality(part)]
+    if relation.versions is not None:
+        wanted = relation.versions.key
+        compared = {name: part for part in keys for name in _of_leaf(part, leaf) if name in wanted}
+        missing = [name for name in wanted if name not in compared]
+        if missing:
+            raise ResolutionError(
+                "INVALID_ARGUMENT",
+                f'a join as of a time with "{leaf.alias}" has to say of which key: nothing is compared with '
+                f"{', '.join(missing)}",
+                hint=f"write ON … = {leaf.alias}.{missing[0]}: the view shows the latest row of each",
+                span=span_of(join.this),
+            )
+        keys = [part for part in keys if any(part is each for each in compared.values())]
+    more = [part for part in parts if not any(part is key for key in keys)]
     if more and kind != "inner":
         raise NotYetError(
             "VERSIONED_JOIN",
-            "a LEFT JOIN as of an event time goes by equalities, and here is another condition",
+            "a LEFT JOIN as of an event time goes by the equalities of its key, and here is another condition",
             hint="write it as CASE in the SELECT list, or in the WHERE of a query around the join",
             span=span_of(join.args["on"]) if join.args.get("on") is not None else span_of(join.this),
             mode="retract",
@@ -138,17 +191,35 @@ def version_keys(join: exp.Join, kind: str, condition: exp.Expr | None) -> tuple
     return all_of(keys), more
 
 
+def _of_leaf(part: exp.Expr, leaf: Leaf) -> list[str]:
+    """The columns of the joined relation that an equality compares as they are."""
+    sides = (part.this, part.expression)
+    return [side.name for side in sides if isinstance(side, exp.Column) and side.table == leaf.alias]
+
+
 def _timeless(join: exp.Join, relation: Relation, leaf: Leaf) -> ResolutionError:
     node = relation.node
     name = node.relation if isinstance(node, Scan) else leaf.alias
     times = [entry.name for entry in node.visible if entry.type == TIMESTAMP]
-    return ResolutionError(
-        "MISSING_EVENT_TIME",
-        f'"{name}" has no event time, from which on a version of its rows holds',
-        hint=f"declare one in it: WATERMARK FOR {times[0] if times else 'ts'} AS …"
-        f"{'' if times else ', of a column that is a TIMESTAMP'}",
-        span=span_of(join.this),
-    )
+    what = f'"{name}" has no event time, from which on a version of its rows holds'
+    below = _latest_alone(relation)
+    if below is not None:
+        what = f'"{name}" stands on "{below}", whose rows replace each other, and shows the latest alone'
+        hint = f'join "{below}" itself FOR SYSTEM_TIME AS OF the time, and compute and filter behind the join'
+    elif not isinstance(node, Scan):
+        hint = (
+            "let its query show the event time of its stream; or let it choose the latest row of each key: SELECT … "
+            "FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY key ORDER BY ts DESC) AS rn FROM …) WHERE rn = 1"
+        )
+    elif node.kind == "materialized view" and node.changes is not Mode.APPEND:
+        what = f'materialized view "{name}" holds the latest version of its rows alone, and none from before'
+        hint = "join what it is built on as of the time, or a plain VIEW with its query; or join it AS OF PROCTIME()"
+    elif node.kind == "materialized view":
+        hint = "let it show the event time of its stream"
+    else:
+        hint = f"declare one in it: WATERMARK FOR {times[0] if times else 'ts'} AS …"
+        hint += "" if times else ", of a column that is a TIMESTAMP"
+    return ResolutionError("MISSING_EVENT_TIME", what, hint=hint, span=span_of(join.this))
 
 
 def with_versions(relation: Relation) -> Relation:

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from penstock.plan.names import is_proctime
 from penstock.plan.newest_rows import with_newest
-from penstock.plan.trees import own_nodes
+from penstock.plan.trees import nondeterministic_call, nondeterministic_name, own_nodes
 from penstock.sql.nodes import WindowCall, WindowTable
 
 _NOW: Final = "__qualified_now"
@@ -33,6 +33,16 @@ def is_clock_call(node: exp.Expr) -> bool:
     if isinstance(node, _NODES):
         return node.this is None
     return isinstance(node, exp.Anonymous) and node.name.casefold() in _CALLS and not node.expressions
+
+
+def is_random(node: exp.Expr) -> bool:
+    """Whether a node is a call whose value differs each time, and is not that of a clock."""
+    return nondeterministic_call(node) is node and nondeterministic_name(node).casefold() not in CLOCKS
+
+
+def has_random(tree: exp.Expr) -> bool:
+    """Whether there is such a call in a tree."""
+    return any(is_random(node) for node in tree.walk())
 
 
 def shown_name(name: str) -> str:

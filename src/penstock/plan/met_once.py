@@ -17,6 +17,7 @@ from sqlglot import exp
 from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.finish_plan import ONCE
+from penstock.plan.moving_clock import reads_clock
 from penstock.plan.spark_blocks import aggregates, relations
 from penstock.plan.trees import aliased, column, stand_in, subquery, typed
 
@@ -117,6 +118,19 @@ def set_met_apart(query: exp.Select) -> exp.Subquery | None:
     return made
 
 
+def set_clock_apart(tree: exp.Query) -> None:
+    """Puts such joins below the conditions on the clock that stand beside them, in place: what a row has met stays,
+    and is shown as long as the clock says."""
+    for query in list(tree.find_all(exp.Select)):
+        where = query.args.get("where")
+        if (
+            where is not None
+            and reads_clock(where)
+            and any(join.method == ONCE for join in query.args.get("joins") or [])
+        ):
+            set_met_apart(query)
+
+
 def _of_subquery(node: exp.Column, query: exp.Select) -> bool:
     """Whether a column is one of a subquery inside a SELECT that has a relation of that name itself."""
     around = node.parent
@@ -150,5 +164,5 @@ def passing_rows(rows: tuple[KeptRows, ...], stages: Sequence[Stage]) -> tuple[K
                 f'rows of "{each.relation}" are shown as long as the clock says, and are to be met once',
                 "put the condition on the clock into the query around the join",
             )
-        made.append(replace(each, passing=bool(fresh) and all(fresh)))
+        made.append(replace(each, passing=each.read is None and bool(fresh) and all(fresh)))
     return tuple(made)

@@ -16,11 +16,11 @@ from penstock.plan.emission import check_emission, note_emission
 from penstock.plan.finishing import NotFinishableError, finished, with_finish
 from penstock.plan.inlining import checked_inlined
 from penstock.plan.logical import LogicalPlan
-from penstock.plan.nodes import Limit, Output, Scan, TopN, all_nodes
+from penstock.plan.nodes import Aggregate, Limit, Output, Scan, TopN, all_nodes
 from penstock.plan.processing import over_processing_time, processing_of
 from penstock.plan.query import bind_query, plan_query
 from penstock.plan.refused import refuse
-from penstock.plan.relation import Field
+from penstock.plan.relation import Field, Mode
 from penstock.plan.rules.with_ties import with_ties
 from penstock.plan.scans import renamed
 from penstock.plan.store_terms import DiffersError
@@ -109,15 +109,29 @@ def _is_job(plan: LogicalPlan) -> bool:
 
 def _otherwise(asked: _Asked, plan: LogicalPlan) -> LogicalPlan | None:
     """Another plan for a query that Spark does not run as it is planned."""
-    with suppress(NotYetError):
+    refused: NotYetError | None = None
+    try:
         if (found := asked.kept_plan()) is not None:
-            return found
+            return _with_event_time(found, plan)
+    except NotYetError as error:
+        refused = error
     if any(scan.kind == "materialized view" for scan in plan.scans()):
         with suppress(NotYetError):
             found = asked.inlined_plan()
-            if found is not None or asked.query.emit is None:
+            closes = any(isinstance(node, Aggregate | TopN) and node.window is not None for node in plan.nodes())
+            if found is not None or (closes and asked.query.emit is None):
                 return found  # its windows close, if only the streams below could be read again
-    return asked.open_plan()
+    found = asked.open_plan()
+    if found is None and refused is not None and asked.query.emit is None:
+        raise refused
+    return found
+
+
+def _with_event_time(plan: LogicalPlan, streamed: LogicalPlan) -> LogicalPlan:
+    """The plan of rows that are only added, with the event time that they have where Spark would read them."""
+    if plan.mode is not Mode.APPEND or streamed.mode is not Mode.APPEND:
+        return plan
+    return replace(plan, root=replace(plan.root, event_time=streamed.root.event_time))
 
 
 def _answered(asked: _Asked, reasons: list[str]) -> LogicalPlan | None:

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.errors import NotYetError
+from penstock.errors import NotYetError, UnsupportedError
 from penstock.plan.block import Block, Item
 from penstock.plan.context import RankLimit, Relation
-from penstock.plan.joins import conjuncts_of
+from penstock.plan.kept_clock import is_random
 from penstock.plan.nodes import Node, TopN
 from penstock.plan.projection import select_tree
 from penstock.plan.rank_trees import rank_tree
 from penstock.plan.relation import WINDOW_COLUMN, WINDOW_TYPE, EventTime, Field, Mode, State
-from penstock.plan.scope import same_name, window_bound
+from penstock.plan.scope import window_bound
 from penstock.plan.session_rows import one_session
-from penstock.plan.trees import column, whole_number
+from penstock.plan.trees import column, nondeterministic_name
 from penstock.plan.window_calls import WindowBinding
 from penstock.sql.format import format_tree
 from penstock.sql.spans import span_of
@@ -34,48 +34,24 @@ from penstock.types import INT
 if TYPE_CHECKING:
     from penstock.plan.windows import WindowSpec
 
-_FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {exp.GTE: exp.LTE, exp.GT: exp.LT}
 _RANKS = frozenset({"row_number", "rank", "dense_rank"})
 
 
-def ranked_subquery(written: exp.Select) -> RankLimit | None:
-    """How many rows of a ranked subquery a SELECT keeps: `WHERE rn <= 3` around `ROW_NUMBER() … AS rn`."""
-    from_ = written.args.get("from_")
-    where = written.args.get("where")
-    if not isinstance(from_, exp.From) or not isinstance(where, exp.Where) or written.args.get("joins"):
-        return None
-    inner = from_.this
-    if not isinstance(inner, exp.Subquery) or not isinstance(inner.this, exp.Select):
-        return None
-    ranked = [
-        item.alias
-        for item in inner.this.expressions
-        if isinstance(item, exp.Alias) and isinstance(item.this, exp.Window)
-    ]
-    for conjunct in conjuncts_of(where.this):
-        for name in ranked:
-            limit = _limit(conjunct, name)
-            if limit is not None:
-                return RankLimit(name, limit)
-    return None
-
-
-def _limit(conjunct: exp.Expr, name: str) -> int | None:
-    left, right = conjunct.args.get("this"), conjunct.args.get("expression")
-    kind: type[exp.Expr] = type(conjunct)
-    if isinstance(right, exp.Column) and isinstance(left, exp.Literal):
-        left, right = right, left
-        kind = _FLIPPED.get(kind, kind)
-    value = whole_number(right)
-    if value is None or not isinstance(left, exp.Column):
-        return None
-    if not same_name(name, left.name, quoted=bool(left.this.quoted)):
-        return None
-    if kind is exp.LTE:
-        return value
-    if kind is exp.LT:
-        return value - 1
-    return 1 if kind is exp.EQ and value == 1 else None
+def check_partitions(block: Block) -> None:
+    """Raises NONDETERMINISTIC_KEY where rows of a stream are put together by a value that is another one each time."""
+    if block.node.bounded:
+        return
+    for item in block.items:
+        for window in item.tree.find_all(exp.Window):
+            for key in window.args.get("partition_by") or []:
+                found = next((node for node in key.walk() if is_random(node)), None)
+                if found is not None:
+                    raise UnsupportedError(
+                        "NONDETERMINISTIC_KEY",
+                        f"{nondeterministic_name(found)} differs each time it is computed and cannot be a key of OVER",
+                        hint="partition by a column, or by a function of columns",
+                        span=span_of(found),
+                    )
 
 
 def window_ranks(block: Block, node: Node, limit: RankLimit | None, windows: dict[str, WindowSpec]) -> Relation | None:

@@ -24,6 +24,7 @@ from penstock.plan.relation import EventTime, Field, Mode
 from penstock.plan.rules.order import apply_rules
 from penstock.plan.scope import field_tree
 from penstock.plan.trees import aliased, column, identifier, select, subquery
+from penstock.plan.versioned_views import all_versions
 from penstock.sql.nodes import SystemTime
 from penstock.sql.reading import SYSTEM_SCHEMA
 from penstock.sql.relations import FILE_HINT
@@ -47,6 +48,7 @@ def read_table(context: PlanContext, table: exp.Table, alias: str) -> Relation:
             span=span_of(table),
         )
     span = span_of(table.this)
+    versions, context.all_versions = context.all_versions, False
     if table.args.get("db") is not None:
         return _dotted(context, table, alias)
     name = Name(table.name, quoted=bool(table.this.quoted), span=span or Name("").span)
@@ -66,9 +68,9 @@ def read_table(context: PlanContext, table: exp.Table, alias: str) -> Relation:
     if isinstance(definition, SourceDefinition):
         return _source(context, definition, alias)
     if isinstance(definition, ViewDefinition):
-        return _view(context, definition, span)
+        return _view(context, definition, span, versions=versions)
     if isinstance(definition, MaterializedViewDefinition):
-        return _materialized(context, definition, alias, table)
+        return _materialized(context, definition, alias, table, versions=versions)
     return _bounded(context, definition.name.text, "dimension", definition.columns, alias)
 
 
@@ -144,7 +146,14 @@ def _source(context: PlanContext, definition: SourceDefinition, alias: str) -> R
     return Relation(node, _from_view(name, fields), direct=True)
 
 
-def _view(context: PlanContext, definition: ViewDefinition | MaterializedViewDefinition, span: Span | None) -> Relation:
+def _view(
+    context: PlanContext,
+    definition: ViewDefinition | MaterializedViewDefinition,
+    span: Span | None,
+    *,
+    versions: bool = False,
+) -> Relation:
+    """The query of a view in its place; `versions`: all that its rows have been, where it shows the latest of them."""
     context.views += 1
     if context.views > MAX_VIEWS:
         # a view used twice in a view used twice … doubles with every step
@@ -158,7 +167,11 @@ def _view(context: PlanContext, definition: ViewDefinition | MaterializedViewDef
     context.depth += 1
     context.emit, context.emit_depth = definition.query.emit, context.depth
     context.view = definition.name.text
-    relation = context.bind_query(context, apply_rules(definition.query.tree), None, None)
+    tree = definition.query.tree
+    found = all_versions(tree) if versions else None
+    relation = context.bind_query(context, apply_rules(tree if found is None else found[0]), None, None)
+    if found is not None:
+        relation = replace(relation, versions=found[1])
     context.view = ""
     context.depth -= 1
     context.emit, context.emit_depth = around
@@ -195,15 +208,20 @@ def renamed(relation: Relation, names: list[str]) -> Relation:
         bounded=below.bounded,
         columns=tuple(f"{old.name} AS {new.name}" for old, new in zip(visible, fields, strict=False)),
     )
-    return replace(relation, node=node, tree=tree, direct=False)
+    versions = relation.versions
+    if versions is not None:
+        versions = versions.renamed([old.name for old in relation.fields], [new.name for new in fields])
+    return replace(relation, node=node, tree=tree, direct=False, versions=versions)
 
 
 def _materialized(
-    context: PlanContext, definition: MaterializedViewDefinition, alias: str, table: exp.Table
+    context: PlanContext, definition: MaterializedViewDefinition, alias: str, table: exp.Table, *, versions: bool
 ) -> Relation:
     name = definition.name.text
     if not context.continuous or context.kept:
         found = _bounded(context, name, "materialized view", definition.columns, alias)
+        if context.kept and versions:
+            found = _with_event_time(found, definition)
         return _with_changes(found, definition) if context.kept else found
     if context.inlined and definition.mode == "append":
         return _view(context, definition, span_of(table.this))
@@ -232,6 +250,14 @@ def _materialized(
         alias=alias,
     )
     return Relation(node, _from_view(name, fields), direct=True)
+
+
+def _with_event_time(relation: Relation, definition: MaterializedViewDefinition) -> Relation:
+    """The relation with the time from which on each row holds, where every one that ever came is there."""
+    carried = definition.event_time
+    if definition.mode != "append" or carried is None:
+        return relation
+    return replace(relation, node=replace(relation.node, event_time=EventTime(carried.column, carried.delay_us)))
 
 
 def _with_changes(relation: Relation, definition: MaterializedViewDefinition) -> Relation:

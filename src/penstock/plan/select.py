@@ -33,7 +33,8 @@ from penstock.plan.moving_clock import moving_call, with_moving_clock
 from penstock.plan.names import is_proctime
 from penstock.plan.nodes import Filter, Node, Rank
 from penstock.plan.projection import project
-from penstock.plan.ranking import ranked_subquery, refuse_over, window_ranks
+from penstock.plan.rank_limits import ranked_subquery
+from penstock.plan.ranking import check_partitions, refuse_over, window_ranks
 from penstock.plan.relation import (
     Mode,
 )
@@ -52,6 +53,7 @@ from penstock.plan.trees import (
     select,
     subquery,
 )
+from penstock.plan.window_inputs import with_window_times, without_own_bounds
 from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall
 from penstock.sql.spans import span_of
@@ -69,6 +71,7 @@ def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, 
     _refuse_clauses(written)
     written = with_places(context.catalog, written)
     written = with_columns_of_stars(written, lambda query: _scope_of(context, query, outer))
+    written = with_window_times(context.catalog, written)
     windows = _grouping_windows(written)
     grace = next((call.args["grace"] for call in windows if call.args.get("grace") is not None), None)
     if any(call.args.get("retention") is not None for call in windows):
@@ -81,6 +84,7 @@ def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, 
         changing = context.open_windows or _changing_source(context, written) or _on_clock(context, written)
         if changing:
             written = over_joined_rows(written, lambda query: _scope_of(context, query, outer))
+            written = without_own_bounds(context.catalog, written)
         if changing or shows_changes(context):
             written = grouped_by_table(written, sessions_only=not changing) or written
     scope = Scope(outer=outer)
@@ -99,6 +103,7 @@ def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, 
     plan_select_list(block)
     _having(block)
     _refuse_moving_clock(block)
+    check_partitions(block)
     if binder.over and not block.node.bounded:
         return _ranked(block, limit)
     node = _operators(block)

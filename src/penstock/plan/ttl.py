@@ -85,7 +85,7 @@ def _nothing_to_forget(plan: LogicalPlan) -> str:
 
 def _of_spark(node: Node) -> bool:
     """Whether Spark keeps something for ever below what the view store keeps."""
-    if node.state is None:
+    if node.state is None and not isinstance(node, Finish):
         return any(_of_spark(below) for below in node.inputs)
     below = [each for inner in node.inputs for each in all_nodes(inner)]
     return any(each.state is not None and each.state.bound is None for each in below)

@@ -134,12 +134,20 @@ def _refuse_followed(engine: Engine, job: Job) -> None:
             hint="drop the view and create it again, which reads its input from the start",
         )
     for other in tuple(engine.jobs.values()):
-        if other.spec.sink is not None and other.spec.plan.kind == "append" and job.name in other.spec.plan.views:
+        plan = other.spec.plan
+        added = plan.kind == "append" or plan.shows_closed
+        if other.spec.sink is not None and added and _stands_on(engine, plan.views, job.name):
             raise RuntimeFailure(
                 "JOB_STATE",
                 f"job {other.name} writes the rows of view {job.name} to a sink, which cannot go back with it",
                 hint=f"drop {other.name} first, and create it again",
             )
+
+
+def _stands_on(engine: Engine, views: tuple[str, ...], job: str) -> bool:
+    """Whether one of these views is that of a job, or is made of its rows."""
+    jobs = engine.jobs
+    return any(view == job or (view in jobs and _stands_on(engine, jobs[view].spec.plan.views, job)) for view in views)
 
 
 def _unknown(job: str, checkpoint_id: int) -> RuntimeFailure:

@@ -4,8 +4,9 @@ Each commit of the view becomes one batch of the job. Which changes that is foll
 and is the same whenever it is asked for; so a batch that was cut off between the sink and the ledger is written once
 more under the same number, which a sink that knows batches takes once.
 
-Of a view that rows are only added to, the rows of a commit are read from the view itself. What changes is kept as a
-view that nobody sees, built on the others like any view on views: its changes are those of the sink.
+Of a view that rows are only added to, the rows of a commit are read from the view itself. What changes, or comes from
+several views, is kept as a view that nobody sees, built on the others like any view on views: its changes are those of
+the sink.
 """
 
 from __future__ import annotations
@@ -137,7 +138,8 @@ class ViewSinkRun(ViewRun):
         plan = self.spec.plan
         assert self._sink is not None
         if self.spec.view is not None:
-            return self._sink.rows_of(self._store.changes_of(self.spec.view, commit))
+            changes = self._store.changes_of(self.spec.view, commit)
+            return self._sink.fit(changes.after) if plan.shows_closed else self._sink.rows_of(changes)
         assert plan.finish is not None
         return self._sink.fit(self._store.added_by(self.followed, commit, plan.finish, len(plan.columns)))
 

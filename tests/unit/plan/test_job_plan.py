@@ -575,7 +575,7 @@ def test_a_running_aggregate_over_a_join_is_merged() -> None:
          "engine      Spark keeps the state (update mode): STDDEV(price) does not merge"),
         ("SELECT symbol FROM trades LIMIT 3",
          "note        LIMIT without ORDER BY keeps the first rows in the order of their columns"),
-        ("SELECT symbol, rand() AS luck FROM trades LIMIT 3", "engine      not run yet: LIMIT in a job is not there yet"),
+        ("SELECT a.symbol, rand() AS luck FROM trades AS a JOIN trades AS b ON a.symbol = b.symbol LIMIT 3", "engine      not run yet: LIMIT in a job is not there yet"),
         ("SELECT symbol FROM trades ORDER BY symbol",
          "note        rows that are stored have no order: ORDER BY is left out, order them when you read them"),
         (FOREVER, "engine      Spark; every row of both streams of a join is kept there for ever"),

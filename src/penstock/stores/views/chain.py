@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InternalError, PenstockError
+from penstock.stores.views.added_view import AddedView
 from penstock.stores.views.finish_view import FinishView
 from penstock.stores.views.ledger import HELD, WAITS, held_mark, write_entry
 from penstock.stores.views.model import LedgerEntry, PartitionOffset
@@ -239,7 +240,7 @@ class Chain:
                 found.add(table.id)
                 yield table
 
-    def _following(self, moved: set[int], result: Refreshed) -> Iterator[FinishView]:
+    def _following(self, moved: set[int], result: Refreshed) -> Iterator[AddedView | FinishView]:
         """The views to refresh, in order; `moved` grows on the way."""
         stopped = {entry.job for entry in result.held}
         for table in self.views.values():
@@ -297,7 +298,7 @@ class Chain:
 
 def _fed(table: ViewTable) -> bool:
     """Whether batches of its own come into a view, beside what the views below bring."""
-    return isinstance(table, FinishView) and table.fed
+    return isinstance(table, AddedView | FinishView) and table.fed
 
 
 def _marked(table: ViewTable) -> str:
@@ -311,7 +312,7 @@ def _mark(entry: LedgerEntry | None, now_us: int, first_seq: int) -> BatchMark:
     return BatchMark(entry.batch_id, now_us, entry.watermark_us, first_seq)
 
 
-def _filled(table: ViewTable) -> FinishView:
-    if not isinstance(table, FinishView):
+def _filled(table: ViewTable) -> AddedView | FinishView:
+    if not isinstance(table, AddedView | FinishView):
         raise InternalError(f"view {table.spec.name} is built on others and has no finish")
     return table

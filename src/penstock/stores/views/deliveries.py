@@ -12,7 +12,6 @@ from penstock.frozen import frozen
 from penstock.stores.duckdb_types import from_duckdb, quoted, typed
 from penstock.stores.views.change_log import extent, logged_changes
 from penstock.stores.views.database import fetched, one_row
-from penstock.stores.views.finish_sources import Source
 from penstock.stores.views.stage_text import StageText
 from penstock.stores.views.store_reading import StoreReading
 from penstock.stores.views.touched_keys import ALL_KEYS
@@ -69,10 +68,12 @@ class Deliveries(StoreReading):
             return typed(from_duckdb(found), shown)
 
     def forget_changes(self, view: str, upto: int) -> None:
-        """Let go of changes that nobody asks for again, up to one of them."""
+        """Let go of changes that nobody asks for again, up to one of them. The rows of a view that is its own log
+        stay: they are compared with those of the views below when it has stood still."""
         table = self._table(view)
         with self._lock, self._database.transaction() as writer:
-            writer.execute(f"DELETE FROM {table.log()} WHERE seq <= {upto}")
+            if table.keyed:
+                writer.execute(f"DELETE FROM {table.log()} WHERE seq <= {upto}")
             writer.execute(
                 "UPDATE store.views SET first_seq = greatest(first_seq, ?) WHERE id = ?", [upto + 1, table.id]
             )
@@ -97,5 +98,5 @@ def _added(view: ViewTable, plan: FinishPlan, commit: Commit) -> str:
     reading = ViewRows(0, rows, view)
     names = ", ".join(f"a{place} AS {quoted(name)}" for place, (name, _) in enumerate(view.spec.columns))
     source = f"SELECT {names} FROM ({view.changes(commit.since, commit.changes)})"
-    below = Source(reading.read(source, reading.source.columns), "", reading.source.columns)
-    return StageText("", "", plan.view, (below,)).asked(ALL_KEYS)
+    came = reading.read(source, reading.source.columns)
+    return StageText("", "", plan.view, (reading.source,)).asked(ALL_KEYS, {0: came})

@@ -15,14 +15,21 @@ class PassingTable(KeptTable):
     def creates(self) -> list[str]:
         return [f"CREATE TABLE {self._table} (batch BIGINT)"]
 
-    def adds(self, batch: int) -> list[str]:
+    @property
+    def place(self) -> int:
+        """The place among what the stages read."""
+        return self._place
+
+    def passes(self) -> str:
+        """The rows of a batch, which stands in `bt`, are there while it is worked on."""
         staged = ", ".join(f"s{self._place}_{name} AS {name}" for name in self.source.columns.values())
         changed = self.source.changed
+        return f"CREATE OR REPLACE TEMP TABLE {changed} AS SELECT {staged} FROM bt WHERE side = {self._place}"
+
+    def adds(self, batch: int) -> list[str]:
+        changed = self.source.changed
         first = f"SELECT {batch} WHERE EXISTS (FROM {changed}) AND NOT EXISTS (FROM {self._table})"
-        return [
-            f"CREATE OR REPLACE TEMP TABLE {changed} AS SELECT {staged} FROM bt WHERE side = {self._place}",
-            f"INSERT INTO {self._table} {first}",
-        ]
+        return [self.passes(), f"INSERT INTO {self._table} {first}"]
 
     def arrived(self, batch: int) -> str:
         return self.source.changed

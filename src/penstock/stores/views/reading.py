@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from penstock.stores.duckdb_types import from_duckdb, quoted, to_duckdb
+from penstock.stores.views.added_view import AddedView
 from penstock.stores.views.database import fetched
 from penstock.stores.views.finish_view import FinishView
 from penstock.stores.views.model import Answer, AsOf
@@ -85,7 +86,7 @@ def _below(view: ViewTable) -> Iterator[ViewTable]:
 
 def _shown(view: ViewTable, latest: Mapping[int, AsOf]) -> dict[int, AsOf]:
     """The batches that a view shows, by the number of the view of each job."""
-    fed = isinstance(view, FinishView) and view.fed
+    fed = isinstance(view, AddedView | FinishView) and view.fed
     own = {view.id: latest.get(view.id, (None, None))}
     if not view.parents or (view.id in latest and not fed):
         return own

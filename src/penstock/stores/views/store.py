@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from penstock.clock import now_us
 from penstock.errors import CatalogError, InternalError, PenstockError, RuntimeFailure
 from penstock.stores.views import records
+from penstock.stores.views.added_view import AddedView
 from penstock.stores.views.asked_functions import AskedFunctions
 from penstock.stores.views.chain import Chain, Refreshed, RefreshFailedError
 from penstock.stores.views.change_log import BatchChanges, batch_changes, extent, trim_batches
@@ -479,7 +480,7 @@ def _fixed(spec: ViewSpec) -> ViewSpec:
 
 def _counted(batch: BatchCommit, table: ViewTable | None, changes: int) -> BatchCommit:
     """The batch with the rows that it gave: of windows that close and of answers nobody knows before how many."""
-    if not isinstance(table, PanesView | WindowsView | FinishView) or batch.rows is None:
+    if not isinstance(table, AddedView | PanesView | WindowsView | FinishView) or batch.rows is None:
         return batch
     return replace(batch, counters={**batch.counters, "output_rows": float(changes)})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.stores.views.added_view import AddedView
 from penstock.stores.views.append_view import AppendView
 from penstock.stores.views.final_sessions_view import FinalSessionsView
 from penstock.stores.views.finish_view import FinishView
@@ -28,5 +29,6 @@ def view_table(number: int, spec: ViewSpec, views: Mapping[str, ViewTable]) -> V
             return FinalSessionsView(number, spec) if spec.windows.final else SessionsView(number, spec)
         return WindowsView(number, spec)
     if spec.kind == "finish":
-        return FinishView(number, spec, views)
+        by_rows = spec.finish is not None and spec.finish.by_rows
+        return AddedView(number, spec, views) if by_rows else FinishView(number, spec, views)
     return AppendView(number, spec) if spec.kind == "append" else KeyedView(number, spec)

@@ -26,6 +26,23 @@ SHAPES: dict[str, dict[str, str]] = {
         "b": "SELECT k, COUNT(*) AS n, COUNT(DISTINCT s) AS d FROM a WHERE v > 0 GROUP BY k",
         "c": "SELECT n, COUNT(*) AS keys FROM b GROUP BY n",
     },
+    "rows of rows of rows": {
+        "a": ROWS,
+        "b": "SELECT k, id, v + 1 AS v FROM a WHERE v > 0",
+        "c": "SELECT id, v FROM b WHERE k IS NOT NULL",
+        "d": "SELECT v, COUNT(*) AS n FROM c GROUP BY v",
+    },
+    "rows of two jobs together": {
+        "a": ROWS,
+        "b": "SELECT k, id, w FROM r",
+        "c": "SELECT k, id, v AS x FROM a WHERE v > 1 UNION ALL SELECT k, id, w FROM b",
+        "d": "SELECT k, x FROM c WHERE x > 0 UNION ALL SELECT id, x FROM c",
+    },
+    "rows of a stream and of a view together": {
+        "a": ROWS,
+        "b": "SELECT r.k, r.w FROM r UNION ALL SELECT k, v FROM a WHERE v > 1",
+        "c": "SELECT k FROM b WHERE w > 0",
+    },
     "over a merged aggregate": {
         "a": SUMS,
         "b": "SELECT k, t FROM a WHERE n > 1",
