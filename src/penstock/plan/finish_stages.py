@@ -21,9 +21,9 @@ from penstock.plan.finish_keys import keys_of, shown_key
 from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.finish_plan import Leaf, Stage
 from penstock.plan.finish_unique import unique_columns
-from penstock.plan.joins import conjuncts_of
 from penstock.plan.met_once import by_added_rows, fresh_relations, meets_once, met, set_met_apart
 from penstock.plan.moving_clock import reads_clock
+from penstock.plan.own_conditions import conditions_on, conjuncts_in
 from penstock.plan.prune import columns_read, prune
 from penstock.plan.relation import HIDDEN_PREFIX
 from penstock.plan.spark_blocks import aggregates, outputs, relations, scans
@@ -50,6 +50,7 @@ class Stages:
 
     def __init__(self, tree: exp.Query, rows: CoreRows, asked: AskedOfSpark) -> None:
         self.made: list[Stage] = []
+        self.trees: list[exp.Query] = []  # what the stages ask, over their leaves
         self._of_spark = asked
         self._types = rows.types
         self._read = {leaf.name: (leaf.rows, leaf.columns) for leaf in rows.leaves}
@@ -62,6 +63,7 @@ class Stages:
             self._take_met(tree)
             self._cut(tree)
         self.made.append(self._stage(tree, "the view", once=once))
+        self.trees.append(tree)
 
     def _take_met(self, query: exp.Expr) -> None:
         """Takes what is answered once out of a query, as stages of their own."""
@@ -96,7 +98,7 @@ class Stages:
             inner = keys_of(item.this)
             if not inner or _plain(item.this):
                 continue
-            filtered = bool(_conditions_on(query, item.alias))
+            filtered = bool(conditions_on(query, item.alias))
             if not own or (len(own) < len(inner) and _reduces(item.this, filtered=filtered)):
                 self._take_out(query, item)
         while not keys_of(query) and set_joins_apart(query):
@@ -118,8 +120,8 @@ class Stages:
     def _take_out(self, query: exp.Select, item: exp.Subquery, *, once: bool = False) -> None:
         """Makes a subquery a stage, together with the conditions on its rows."""
         alias, names = item.alias, outputs(item.this)
-        conditions = _conditions_on(query, alias)
-        before, rest = query.args.get("where"), [each for each in _conjuncts(query) if each not in conditions]
+        conditions = conditions_on(query, alias)
+        before, rest = query.args.get("where"), [each for each in conjuncts_in(query) if each not in conditions]
         query.set("where", _where(rest))
         read = columns_read(query).get(alias, set())
         needed = [name for name in names if name in read] or names[:1]
@@ -158,6 +160,7 @@ class Stages:
         if place is None:
             place = self._places[asked] = len(self.made)
             self.made.append(stage)
+            self.trees.append(query)
         name = f"__leaf_{len(self._read)}"
         self._read[name] = (self._kept + place, tuple((each, each) for each in names))
         self._types[name] = dict(stage.columns[: len(names)])
@@ -250,28 +253,6 @@ def _reduces(query: exp.Expr, *, filtered: bool) -> bool:
         return all(_reduces(below, filtered=filtered) for below in relations(query).values())
     over = any(isinstance(node, exp.Window) for item in query.expressions for node in own_nodes(item))
     return over and filtered
-
-
-def _conjuncts(query: exp.Select) -> list[exp.Expr]:
-    where = query.args.get("where")
-    return conjuncts_of(where.this) if where is not None else []
-
-
-def _conditions_on(query: exp.Select, alias: str) -> list[exp.Expr]:
-    """The parts of WHERE that speak of one relation alone, where they can be asked before the joins."""
-    sides = [join.side.upper() for join in query.args.get("joins") or []]
-    first = query.args["from_"].this.alias_or_name == alias
-    if any(join.method and join.this.alias_or_name == alias for join in query.args.get("joins") or []):
-        return []  # which row is the last depends on those before it
-    if any(sides) and not (first and all(side in ("", "LEFT") for side in sides)):
-        return []
-    found: list[exp.Expr] = []
-    for each in _conjuncts(query):
-        nodes = list(each.walk())
-        owners = {node.table for node in nodes if isinstance(node, exp.Column)}
-        if owners == {alias} and not any(isinstance(node, exp.Subquery | exp.Exists) for node in nodes):
-            found.append(each)
-    return found
 
 
 def _where(conditions: list[exp.Expr]) -> exp.Where | None:
