@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.finish_groups import outer_aliases, queries_within, set_groups_apart
 from penstock.plan.finish_joins import set_joins_apart
 from penstock.plan.finish_keys import keys_of, shown_key
 from penstock.plan.finish_orders import NotFinishableError
@@ -101,8 +102,21 @@ class Stages:
             filtered = bool(conditions_on(query, item.alias))
             if not own or (len(own) < len(inner) and _reduces(item.this, filtered=filtered)):
                 self._take_out(query, item)
+        if not keys_of(query):
+            self._cut_groups(query)
         while not keys_of(query) and set_joins_apart(query):
             self._take_out(query, _derived(query)[0])
+
+    def _cut_groups(self, query: exp.Select) -> None:
+        """Takes the groups out of a query that does more with them, and what the queries in its expressions read."""
+        groups = set_groups_apart(query)
+        if groups is not None:
+            self._cut(groups.this)
+            if keys_of(groups.this):
+                self._take_out(query, groups)
+        for inner in queries_within(query):
+            if isinstance(inner, exp.Select) and not outer_aliases(inner):
+                self._cut(inner)
 
     def _cut_sides(self, query: exp.SetOperation) -> None:
         for side in (query.this, query.expression):
