@@ -13,14 +13,14 @@ class DistinctTable(KeptTable):
     """The distinct rows of one relation."""
 
     def adds(self, batch: int) -> list[str]:
-        own = list(self.source.columns.values())
-        changed = self.source.changed
-        staged = ", ".join(f"s{self._place}_{name} AS {name}" for name in own)
-        came = f"SELECT DISTINCT {staged} FROM bt WHERE side = {self._place}"
-        same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM n.{name}" for name in own)
-        new = f"SELECT {', '.join(own)} FROM ({came}) AS n WHERE NOT EXISTS (FROM {self._table} AS r WHERE {same})"
+        listed = ", ".join(self.source.columns.values())
+        changed, came = self.source.changed, f"dn{self._place}"
+        staged = ", ".join(f"s{self._place}_{name} AS {name}" for name in self.source.columns.values())
+        same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM n.{name}" for name in self.source.columns.values())
+        new = f"SELECT {listed} FROM {came} AS n WHERE NOT EXISTS (FROM {self._table} AS r WHERE {same})"
         return [
-            # Not inserted by the same statement: DuckDB plans that without statistics.
+            # One after the other: DuckDB has to know how few rows came to look for them and not for those that are kept.
+            f"CREATE OR REPLACE TEMP TABLE {came} AS SELECT DISTINCT {staged} FROM bt WHERE side = {self._place}",
             f"CREATE OR REPLACE TEMP TABLE {changed} AS {new}",
-            f"INSERT INTO {self._table} SELECT {batch}, {', '.join(own)} FROM {changed}",
+            f"INSERT INTO {self._table} SELECT {batch}, {listed} FROM {changed}",
         ]
