@@ -42,6 +42,7 @@ _PLACES: Final = {
 
 _WHOLE: Final = {
     "replaced by": "the keys by which rows replace each other",
+    "kept rows": "which rows the view store keeps",
     "answers": "what the view store answers over the rows that it keeps",
 }
 

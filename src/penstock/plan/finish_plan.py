@@ -70,6 +70,28 @@ class RowChanges:
 
 
 @frozen
+class Placed:
+    """A term of an order, over a kept column."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
+
+
+@frozen
+class BestOfKey:
+    """The rows that an answer can be made of: the first `count` of each key by an order, or of all without a key.
+
+    `number` is the function that counts them; RANK and DENSE_RANK give rows that tie the same number.
+    """
+
+    count: int
+    by: tuple[str, ...]
+    order: tuple[Placed, ...]
+    number: str = "row_number"
+
+
+@frozen
 class KeptRows:
     """The rows of one relation that the store keeps. `shown` are their columns in the user's words, for EXPLAIN.
 
@@ -85,6 +107,9 @@ class KeptRows:
     `dimension`: the rows are those of the version of a dimension that the batch sees; of another version than before,
     what differs comes and goes. `read` is then the text over the name of the dimension, whose rows no batch of Spark
     brings.
+
+    `distinct`: no stage counts how often a row is there, so it is kept once. `best`: no stage sees any but these, so
+    others are let go when nobody goes back to before they were behind. See kept_fewer.
     """
 
     relation: str
@@ -97,6 +122,8 @@ class KeptRows:
     stamps: tuple[str, ...] = ()
     passing: bool = False
     dimension: bool = False
+    distinct: bool = False
+    best: BestOfKey | None = None
 
     @property
     def of_view(self) -> bool:
@@ -104,9 +131,31 @@ class KeptRows:
         return self.read is not None and not self.dimension
 
     @property
+    def fewer(self) -> str:
+        """In words, which of the rows that come are kept; empty: all of them."""
+        columns = f"({', '.join(self.shown)})"
+        if self.distinct:
+            return f"each distinct {columns} of {self.relation}"
+        return f"{self._best(self.best)} of {self.relation} {columns}" if self.best is not None else ""
+
+    @property
+    def few(self) -> bool:
+        """Whether a fixed number of rows is kept, and those of the last batches."""
+        return self.best is not None and not self.best.by
+
+    @property
     def grows(self) -> bool:
         """Whether nothing bounds how many rows are kept."""
-        return self.changes is None and self.read is None and not self.until and not self.passing
+        return self.changes is None and self.read is None and not (self.until or self.passing or self.few)
+
+    @property
+    def warning(self) -> str:
+        """In words, that nothing bounds how many rows are kept."""
+        if self.distinct:
+            return f"state grows for ever where new values come: {self.words} is kept"
+        if self.best is not None:
+            return f"state grows for ever where new keys come: {self.words}, are kept"
+        return f"state grows for ever: {self.words} is kept; filter or aggregate before"
 
     @property
     def bound(self) -> str | None:
@@ -119,6 +168,8 @@ class KeptRows:
             return None
         if self.changes is not None:
             return "as many rows as there are at the source"
+        if self.best is not None:
+            return f"{self._best(self.best)} of {self.relation} and the rows of the last 100 batches"
         return f"a row of {self.relation} is forgotten when the clock passed {self._named(self.until)} 100 batches ago"
 
     @property
@@ -149,12 +200,23 @@ class KeptRows:
         listed = f"{self.relation} ({', '.join(self.shown)})"
         if self.dimension:
             return f"the current version of {listed}"
+        if self.distinct:
+            return self.fewer
+        if self.best is not None:
+            return f"{self.fewer}, those of the last 100 batches included"
         if self.changes is None:
             return f"every row of {listed}"
         if not self.changes.key:
             return f"every row of {listed} that has not gone again"
         more = ", deleted keys included" if self.changes.version is not None else ""
         return f"the latest row by ({', '.join(self.changed_by)}) of {listed}{more}"
+
+    def _best(self, best: BestOfKey) -> str:
+        names = {entry.name: shown for entry, shown in zip(self.columns, self.shown, strict=True)}
+        by = f" by ({', '.join(names[name] for name in best.by)})" if best.by else ""
+        if best.number != "row_number":
+            return f"the rows of {best.number.upper()} {best.count} or better{by}"
+        return f"the best {best.count} rows{by}" if best.count > 1 else f"the best row{by}"
 
 
 @frozen
@@ -220,6 +282,19 @@ class FinishPlan:
     def unique(self) -> tuple[str, ...] | None:
         """The columns that tell the rows of the view apart."""
         return self.view.unique
+
+    @property
+    def keeps(self) -> str:
+        """In words, what is kept: rows, and the answers of the stages below the view."""
+        kept_here = [each for each in self.rows if (not each.of_view or each.stamps) and not each.passing]
+        answers = [f"the answer of {stage.words}" for stage in self.stages[:-1]]
+        return " and ".join([*(each.words for each in kept_here), *answers])
+
+    @property
+    def takes_longer(self) -> bool:
+        """Whether the view is answered as a whole after each batch, over ever more rows."""
+        below = [leaf.source for leaf in self.view.leaves]
+        return not self.keys and any(place >= len(self.rows) or not self.rows[place].few for place in below)
 
     @property
     def only_adds(self) -> bool:

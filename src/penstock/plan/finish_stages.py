@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.finish_groups import outer_aliases, queries_within, set_groups_apart
 from penstock.plan.finish_joins import set_joins_apart
 from penstock.plan.finish_keys import keys_of, shown_key
 from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.finish_plan import Leaf, Stage
 from penstock.plan.finish_unique import unique_columns
-from penstock.plan.joins import conjuncts_of
 from penstock.plan.met_once import by_added_rows, fresh_relations, meets_once, met, set_met_apart
 from penstock.plan.moving_clock import reads_clock
+from penstock.plan.own_conditions import conditions_on, conjuncts_in
 from penstock.plan.prune import columns_read, prune
 from penstock.plan.relation import HIDDEN_PREFIX
 from penstock.plan.spark_blocks import aggregates, outputs, relations, scans
@@ -50,6 +51,7 @@ class Stages:
 
     def __init__(self, tree: exp.Query, rows: CoreRows, asked: AskedOfSpark) -> None:
         self.made: list[Stage] = []
+        self.trees: list[exp.Query] = []  # what the stages ask, over their leaves
         self._of_spark = asked
         self._types = rows.types
         self._read = {leaf.name: (leaf.rows, leaf.columns) for leaf in rows.leaves}
@@ -65,6 +67,7 @@ class Stages:
             self._take_met(tree)
             self._cut(tree)
         self.made.append(self._stage(tree, "the view", once=once))
+        self.trees.append(tree)
 
     def _take_met(self, query: exp.Expr) -> None:
         """Takes what is answered once out of a query, as stages of their own."""
@@ -99,11 +102,24 @@ class Stages:
             inner = keys_of(item.this)
             if not inner or _plain(item.this):
                 continue
-            filtered = bool(_conditions_on(query, item.alias))
+            filtered = bool(conditions_on(query, item.alias))
             if not own or (len(own) < len(inner) and _reduces(item.this, filtered=filtered)):
                 self._take_out(query, item)
+        if not keys_of(query):
+            self._cut_groups(query)
         while not keys_of(query) and set_joins_apart(query):
             self._take_out(query, _derived(query)[0])
+
+    def _cut_groups(self, query: exp.Select) -> None:
+        """Takes the groups out of a query that does more with them, and what the queries in its expressions read."""
+        groups = set_groups_apart(query)
+        if groups is not None:
+            self._cut(groups.this)
+            if keys_of(groups.this):
+                self._take_out(query, groups)
+        for inner in queries_within(query):
+            if isinstance(inner, exp.Select) and not outer_aliases(inner):
+                self._cut(inner)
 
     def _cut_sides(self, query: exp.SetOperation) -> None:
         for side in (query.this, query.expression):
@@ -121,10 +137,10 @@ class Stages:
     def _take_out(self, query: exp.Select, item: exp.Subquery, *, once: bool = False) -> None:
         """Makes a subquery a stage, together with the conditions on its rows."""
         alias, names = item.alias, outputs(item.this)
-        conditions = _conditions_on(query, alias)
+        conditions = conditions_on(query, alias)
         if once:  # what a row has met stays, however long it is shown
             conditions = [each for each in conditions if not reads_clock(each)]
-        before, rest = query.args.get("where"), [each for each in _conjuncts(query) if each not in conditions]
+        before, rest = query.args.get("where"), [each for each in conjuncts_in(query) if each not in conditions]
         query.set("where", _where(rest))
         read = columns_read(query).get(alias, set())
         needed = [name for name in names if name in read] or names[:1]
@@ -163,6 +179,7 @@ class Stages:
         if place is None:
             place = self._places[asked] = len(self.made)
             self.made.append(stage)
+            self.trees.append(query)
         name = f"__leaf_{len(self._read)}"
         self._read[name] = (self._kept + place, tuple((each, each) for each in names))
         self._types[name] = dict(stage.columns[: len(names)])
@@ -262,28 +279,6 @@ def _reduces(query: exp.Expr, *, filtered: bool) -> bool:
         return all(_reduces(below, filtered=filtered) for below in relations(query).values())
     over = any(isinstance(node, exp.Window) for item in query.expressions for node in own_nodes(item))
     return over and filtered
-
-
-def _conjuncts(query: exp.Select) -> list[exp.Expr]:
-    where = query.args.get("where")
-    return conjuncts_of(where.this) if where is not None else []
-
-
-def _conditions_on(query: exp.Select, alias: str) -> list[exp.Expr]:
-    """The parts of WHERE that speak of one relation alone, where they can be asked before the joins."""
-    sides = [join.side.upper() for join in query.args.get("joins") or []]
-    first = query.args["from_"].this.alias_or_name == alias
-    if any(join.method and join.this.alias_or_name == alias for join in query.args.get("joins") or []):
-        return []  # which row is the last depends on those before it
-    if any(sides) and not (first and all(side in ("", "LEFT") for side in sides)):
-        return []
-    found: list[exp.Expr] = []
-    for each in _conjuncts(query):
-        nodes = list(each.walk())
-        owners = {node.table for node in nodes if isinstance(node, exp.Column)}
-        if owners == {alias} and not any(isinstance(node, exp.Subquery | exp.Exists) for node in nodes):
-            found.append(each)
-    return found
 
 
 def _where(conditions: list[exp.Expr]) -> exp.Where | None:

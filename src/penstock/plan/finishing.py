@@ -22,6 +22,7 @@ from penstock.plan.finish_plan import SIDE, FinishPlan
 from penstock.plan.finish_stages import Stages
 from penstock.plan.finish_versions import one_version_a_moment
 from penstock.plan.from_clause import NAMELESS
+from penstock.plan.kept_fewer import batch_text, kept_fewer
 from penstock.plan.kept_random import check_random, differs
 from penstock.plan.met_once import passing_rows, set_clock_apart
 from penstock.plan.moving_clock import settle_clock
@@ -64,6 +65,8 @@ _TIMED: Final = (
     "with every batch, and every second"
 )
 
+_GROWS: Final = "state grows for ever: the answer of {} is kept; filter or aggregate before"
+
 __all__ = ["Finished", "NotFinishableError", "finished", "only_adds", "with_finish"]
 
 
@@ -82,6 +85,22 @@ class Finished:
     below: frozenset[str]  # names under which the query reads dimensions that Spark joins
 
     @property
+    def batch(self) -> str | None:
+        """Spark's text that takes out of a large batch what the view store would not keep; None: all of it is kept."""
+        return batch_text(self.plan)
+
+    @property
+    def _reduces(self) -> str:
+        """In words, what that text leaves of a batch."""
+        if self.batch is None:
+            return ""
+        best = next((each.best for each in self.plan.rows if each.best is not None), None)
+        if best is None:
+            return " and takes duplicates out of large ones"
+        rows = "row" if best.count == 1 else f"{best.count} rows"
+        return f" and leaves of large ones the best {rows}{' of each key' if best.by else ''}"
+
+    @property
     def how(self) -> str:
         """In words, who does what, for EXPLAIN."""
         asked = ", ".join(dict.fromkeys(each.words for each in self.plan.asked))
@@ -93,15 +112,17 @@ class Finished:
         if self.core is None:
             what = view_words(self.plan)
         else:
+            here = [each for each in self.plan.rows if each.read is None and not each.passing]
             rows = " and ".join(
                 f"{kept.relation} ({', '.join(kept.shown)})"
                 + (f", the latest by ({', '.join(kept.changed_by)})," if kept.changed_by else "")
                 + (f", {kept.shown_while}," if kept.shown_while else "")
-                for kept in self.plan.rows
-                if kept.read is None and not kept.passing
+                for kept in here
+                if not kept.fewer
             )
-            keeps = f"keeps the rows of {rows} and " if rows else ""
-            what = f"Spark reads and filters each batch, the view store {keeps}answers the query"
+            listed = [*([f"the rows of {rows}"] if rows else []), *(each.fewer for each in here if each.fewer)]
+            keeps = f"keeps {' and '.join(listed)} and " if listed else ""
+            what = f"Spark reads and filters each batch{self._reduces}, the view store {keeps}answers the query"
             if views:
                 what += f" beside {', '.join(views)}, which it reads as they are and as they change,"
         if dimensions := [kept.relation for kept in self.plan.rows if kept.dimension]:
@@ -193,8 +214,11 @@ def finished(plan: LogicalPlan) -> Finished:
         read = of_views(rows, known, asked)
         settle_orders(tree, rows.types)
         names = outputs(tree)
-        stages = Stages(tree, rows, asked).made
+        cut = Stages(tree, rows, asked)
+        stages = cut.made
         read = passing_rows(read, stages)
+        if plan.ttl is None:  # a row counts from the batch that last brought it
+            read = kept_fewer(read, stages, cut.trees)
         types = _types(stages[-1].columns[: len(names)], plan)
     except DiffersError as error:
         raise NotFinishableError(_unknown(error.node)) from error
@@ -229,15 +253,13 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     mode = Mode.APPEND if made.plan.only_adds else Mode.RETRACT if unique is None else Mode.UPSERT
     scanned = [node for node in (*plan.scans(), *plan.subquery_nodes()) if isinstance(node, Scan)]
     bounded = all(scan.kind == "table" or scan.looked_up for scan in scanned)
-    kept_here = [each for each in made.plan.rows if (not each.of_view or each.stamps) and not each.passing]
-    rows = [each.words for each in kept_here]
+    keeps = made.plan.keeps
     ending = _ending(plan)
-    grows = [each.words for each in made.plan.rows if each.grows and each.relation not in ending]
-    grows += [f"the answer of {stage.words}" for stage in made.plan.stages[:-1] if stage.once]
-    answers = [f"the answer of {stage.words}" for stage in made.plan.stages[:-1]]
+    grows = [each.warning for each in made.plan.rows if each.grows and each.relation not in ending]
+    grows += [_GROWS.format(stage.words) for stage in made.plan.stages[:-1] if stage.once]
     ends = [each.bound for each in made.plan.rows if each.bound is not None]
     ends += [f"the rows of {each.relation} end" for each in made.plan.rows if each.grows and each.relation in ending]
-    if answers and (views := parents_of(made.plan)):
+    if len(made.plan.stages) > 1 and (views := parents_of(made.plan)):
         ends.append(f"what follows from the rows of {' and '.join(views)}")
     bound = "its input ends" if bounded else None if grows else "; ".join(dict.fromkeys(ends)) or None
     below = _by_the_store(plan.root.inputs[0], made.below)
@@ -247,14 +269,14 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
         mode=mode,
         key=unique,
         bounded=bounded,
-        state=State(" and ".join([*rows, *answers]), bound) if rows or answers else None,
+        state=State(keeps, bound) if keeps else None,
         answers=_answers(made.plan),
     )
     root = replace(plan.root, inputs=(finish,), mode=mode, key=unique, event_time=None, bounded=bounded)
-    more = [f"state grows for ever: {each} is kept; filter or aggregate before" for each in grows if not bounded]
+    more = list(grows) if not bounded else []
     more += [_TIMED.format(stage.words) for stage in made.plan.stages if stage.timed]
-    if not made.plan.keys and not made.plan.only_adds:
-        over = " over the answers of its subqueries" if answers else ""
+    if made.plan.takes_longer and not made.plan.only_adds:
+        over = " over the answers of its subqueries" if len(made.plan.stages) > 1 else ""
         more.append(f"the query has no key: every batch answers all of it anew{over}, which takes longer as rows come")
     if made.plan.asked:
         more.append(_ASKING)

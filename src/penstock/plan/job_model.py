@@ -43,8 +43,9 @@ class JobPlan:
 
     `core` is Spark SQL over the views of `scans`. Its columns: for `append` those of the result; for `merge`, `panes`
     and `windows` what `batch` needs (`batch` reads one batch of it under the name `__batch`, and `reductions` say the
-    same of a batch that is too small to trouble Spark with); for `update` those of the result, then hidden keys
-    (`__k0`, …), then `__keep` where rows can leave the view: a row for which it is not true does.
+    same of a batch that is too small to trouble Spark with); for `finish` the rows of all relations that are kept, of
+    which `batch`, if there is one, takes out what the store would not keep; for `update` those of the result, then
+    hidden keys (`__k0`, …), then `__keep` where rows can leave the view: a row for which it is not true does.
 
     A running aggregate without keys has one row, from the first row of its input on.
     """

@@ -128,7 +128,7 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     if made.core is None:
         return _view_job(plan, made)
     found = job_scans(plan, made.core, static=made.static)
-    job = _made(plan, found, "finish", found.tree, how=made.how, key=made.plan.unique or ())
+    job = _made(plan, found, "finish", found.tree, how=made.how, key=made.plan.unique or (), batch=made.batch)
     columns = tuple(OutputColumn(field.name, kind) for field, kind in zip(plan.columns, made.types, strict=True))
     changed = {rows.relation: list(rows.changed_by) for rows in made.plan.rows if rows.changes is not None}
     more: dict[str, object] = {"answers": [stage.text for stage in made.plan.stages]}
@@ -136,6 +136,8 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
         more["replaced by"] = changed
     if timed := {rows.relation: rows.shown_while for rows in made.plan.rows if rows.shown_while}:
         more["shown while"] = timed
+    if fewer := {rows.relation: rows.words for rows in made.plan.rows if rows.fewer}:
+        more["kept rows"] = fewer
     if any(stage.once for stage in made.plan.stages):
         more["once"] = [stage.once for stage in made.plan.stages]
     views = parents_of(made.plan)

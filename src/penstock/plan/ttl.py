@@ -53,24 +53,25 @@ def with_ttl(
         job = plan_job(plan)
     if job.ttl_us is None:
         return replace(plan, warnings=(*plan.warnings, _nothing_to_forget(plan))) if asked else plan
-    root = _bounded(plan.root, duration_words(job.ttl_us))
+    root = _bounded(plan.root, duration_words(job.ttl_us), job.finish.keeps if job.finish is not None else None)
     unbounded = any(node.state is not None and node.state.bound is None for node in all_nodes(root))
     warnings = plan.warnings if unbounded else tuple(text for text in plan.warnings if "grows for ever" not in text)
     return replace(plan, root=root, warnings=warnings)
 
 
-def _bounded(node: AnyNode, words: str) -> AnyNode:
-    """The operators with what bounds the uppermost state, which is the view store's; what is below is Spark's."""
+def _bounded(node: AnyNode, words: str, keeps: str | None) -> AnyNode:
+    """The operators with what bounds the uppermost state, which is the view store's; what is below is Spark's. `keeps`:
+    what the store keeps to answer the query, where that is another thing with a time to live."""
     if node.state is None:
-        return replace(node, inputs=tuple(_bounded(below, words) for below in node.inputs))
+        return replace(node, inputs=tuple(_bounded(below, words, keeps) for below in node.inputs))
     if isinstance(node, Finish):
         forgotten = f"a row is forgotten {words} after its batch (state_ttl)"
         bound = forgotten if node.state.bound is None else f"{node.state.bound}; {forgotten}"
-        return replace(node, state=State(node.state.keeps, bound))
+        return replace(node, state=State(keeps or node.state.keeps, bound))
     if node.state.bound is not None:
         return node
     bound = f"a group is forgotten when no row came for it for {words} (state_ttl)"
-    return replace(node, state=State(node.state.keeps, bound))
+    return replace(node, state=State(keeps or node.state.keeps, bound))
 
 
 def _nothing_to_forget(plan: LogicalPlan) -> str:

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 # Up to so many rows a batch is aggregated here, or by one task: a plan and a shuffle would cost more than the rest.
 _SMALL: Final = 20_000
+# What is taken out of batches for the view store pays where at most so large a part of the rows is left; where it does
+# not, it is tried again after so many batches.
+_PAYS: Final = 0.5
+_ASKED_AGAIN: Final = 50
 
 
 class Target(Protocol):
@@ -67,11 +71,14 @@ class ViewTarget:
         self._plan = plan
         self._nothing = _empty(types) if plan.rests else None  # the batch only closes windows
         # A join can make many rows of few.
+        self._handed_on = 0  # so many large batches are handed over as they are
         self._small = SmallBatches.of(plan.merge, plan.reductions, types) if len(plan.scans) == 1 else None
 
     def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None:
         if self._plan.batch is None:
             return frame.toArrow()
+        if self._plan.finish is not None:
+            return self._kept(frame, input_rows, self._plan.batch)
         if input_rows == 0 and self._nothing is not None:
             return self._nothing
         if input_rows <= _SMALL and self._small is not None:
@@ -80,6 +87,18 @@ class ViewTarget:
             frame = frame.coalesce(1)
         frame.createOrReplaceTempView(BATCH_VIEW)
         return frame.sparkSession.sql(self._plan.batch).toArrow()
+
+    def _kept(self, frame: DataFrame, input_rows: int, batch: str) -> pa.Table:
+        """The rows of a batch that the view store keeps, and perhaps others: it takes those out itself. Where Spark
+        finds few to take out, it is not asked for a while, as that costs more than to hand them over."""
+        if input_rows <= _SMALL or self._handed_on > 0:
+            self._handed_on -= input_rows > _SMALL
+            return frame.toArrow()
+        frame.createOrReplaceTempView(BATCH_VIEW)
+        rows = frame.sparkSession.sql(batch).toArrow()
+        if rows.num_rows > input_rows * _PAYS:
+            self._handed_on = _ASKED_AGAIN
+        return rows
 
     def write(
         self,

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from penstock.plan.finish_plan import SIDE
 from penstock.stores.duckdb_types import duckdb_type, quoted
 from penstock.stores.views.bag_table import BagTable
+from penstock.stores.views.best_table import BestTable
 from penstock.stores.views.changed_table import ChangedTable
 from penstock.stores.views.dimension_table import DimensionTable
+from penstock.stores.views.distinct_table import DistinctTable
 from penstock.stores.views.finish_sources import KeptTable, Source
 from penstock.stores.views.once_text import OnceText
 from penstock.stores.views.passing_rows import PassingTable
@@ -136,6 +138,10 @@ class FinishText:
 
 
 def _kept(table: str, place: int, rows: KeptRows) -> KeptTable:
+    if rows.distinct:
+        return DistinctTable(table, place, rows)
+    if rows.best is not None:
+        return BestTable(table, place, rows, rows.best)
     if rows.changes is None:
         return (PassingTable if rows.passing else KeptTable)(table, place, rows)
     return (ChangedTable if rows.changes.key else BagTable)(table, place, rows, rows.changes)

@@ -10,7 +10,7 @@ from penstock.stores.views.model import ViewSpec
 from penstock.types import Field, SqlType
 
 if TYPE_CHECKING:
-    from penstock.plan.finish_plan import Asked, FinishPlan, KeptRows, RowChanges
+    from penstock.plan.finish_plan import Asked, BestOfKey, FinishPlan, KeptRows, RowChanges
     from penstock.plan.merge_plan import MergePlan
     from penstock.plan.pane_plan import PanePlan
     from penstock.plan.windows_plan import WindowsPlan
@@ -84,6 +84,8 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
                 *([_bounds_out(rows)] if rows.since or rows.until or rows.stamps else []),
                 *([{"passing": True}] if rows.passing else []),
                 *([{"dimension": True}] if rows.dimension else []),
+                *([{"distinct": True}] if rows.distinct else []),
+                *([] if rows.best is None else [{"best": asdict(rows.best)}]),
             ]
             for rows in plan.rows
         ],
@@ -129,6 +131,13 @@ def _bounds_out(rows: KeptRows) -> dict[str, list[str]]:
     return {"since": list(rows.since), "until": list(rows.until), "stamps": list(rows.stamps)}
 
 
+def _best_in(document: dict[str, Any]) -> BestOfKey:
+    from penstock.plan.finish_plan import BestOfKey, Placed
+
+    order = tuple(Placed(**each) for each in document["order"])
+    return BestOfKey(**{**document, "by": tuple(document["by"]), "order": order})
+
+
 def _finish_in(document: dict[str, Any]) -> FinishPlan:
     from penstock.plan.finish_plan import FinishPlan, KeptColumn, KeptRows, Leaf, Stage
 
@@ -142,6 +151,8 @@ def _finish_in(document: dict[str, Any]) -> FinishPlan:
             **next((_bounds_in(each) for each in more if isinstance(each, dict) and "until" in each), {}),
             passing=any(isinstance(each, dict) and "passing" in each for each in more),
             dimension=any(isinstance(each, dict) and "dimension" in each for each in more),
+            distinct=any(isinstance(each, dict) and "distinct" in each for each in more),
+            best=next((_best_in(each["best"]) for each in more if isinstance(each, dict) and "best" in each), None),
         )
         for relation, columns, shown, *more in document["rows"]
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import sqlglot
 
-from penstock.plan.job_plan import JobPlan, plan_job
+from penstock.plan.job_plan import BATCH_VIEW, JobPlan, plan_job
 from penstock.stores.views import ViewStore
 from penstock.stores.views.model import BatchCommit, SeenVersion, ViewSpec
 from penstock.types import SqlType
@@ -88,6 +88,7 @@ class Finished:
         self.fold: Counter[str] = Counter()
         self.seq = 0
         self.versions: tuple[SeenVersion, ...] = ()  # of dimensions, that the next batch sees
+        self.taken_out = 0  # rows of large batches
 
     def _spec(self) -> ViewSpec:
         columns = tuple((column.name, _known(column.type)) for column in self.job.columns)
@@ -100,12 +101,18 @@ class Finished:
         self.store = ViewStore.open(self.path)
         self.store.create_view(self.spec)
 
-    def core(self, batch: Mapping[str, list[Row]]) -> pa.Table:
-        """What Spark hands over for a batch."""
+    def core(self, batch: Mapping[str, list[Row]], *, large: bool = False) -> pa.Table:
+        """What Spark hands over for a batch; of a large one it may take out what the store would not keep."""
         for name in ("l", "r", "u"):
             self.spark.execute(f"DELETE FROM {name}")
             add_rows(self.spark, name, batch.get(name, []))
-        return self.spark.sql(sqlglot.transpile(self.job.core, read="spark", write="duckdb")[0]).to_arrow_table()
+        rows = self.spark.sql(_duckdb(self.job.core)).to_arrow_table()
+        if not large or self.job.batch is None:
+            return rows
+        self.spark.register(BATCH_VIEW, rows)
+        left = self.spark.sql(_duckdb(self.job.batch)).to_arrow_table()
+        self.taken_out += rows.num_rows - left.num_rows
+        return left
 
     def commit(self, number: int, batch: Mapping[str, list[Row]], fails_at: str | None = None) -> None:
         """Commit a batch; `fails_at`: at that failpoint the commit breaks off."""
@@ -114,7 +121,7 @@ class Finished:
             if point == fails_at:
                 raise BrokenOffError(point)
 
-        rows = self.core(batch)
+        rows = self.core(batch, large=number % 3 != 0)
         seen = self.versions
         self.store.commit(BatchCommit("job", number, f"hash {number}", view=VIEW, rows=rows, versions=seen), at=reached)
 
@@ -146,6 +153,10 @@ def add_rows(database: duckdb.DuckDBPyConnection, name: str, rows: list[Row]) ->
     if rows:
         marks = ", ".join(f"({', '.join('?' * len(row))})" for row in rows)
         database.execute(f"INSERT INTO {name} VALUES {marks}", [value for row in rows for value in row])
+
+
+def _duckdb(text: str) -> str:
+    return sqlglot.transpile(text, read="spark", write="duckdb")[0]
 
 
 def _known(kind: SqlType | None) -> SqlType:

@@ -164,6 +164,29 @@ SHAPES: dict[str, tuple[str, bool]] = {
         ),
         False,
     ),
+    "largest sums": ("SELECT k, SUM(v) AS t FROM l GROUP BY k ORDER BY t DESC, k LIMIT 3", False),
+    "largest sums, hidden key": (
+        "SELECT SUM(v) + 1 AS t, MAX(id) AS m FROM l GROUP BY upper(s) HAVING MIN(v) < 3 ORDER BY MAX(id) DESC LIMIT 2 OFFSET 1",
+        False,
+    ),
+    "ranks of groups": (
+        "SELECT k, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS r, SUM(COUNT(*)) OVER () AS a FROM l GROUP BY k",
+        False,
+    ),
+    "largest groups of a join": (
+        (
+            "SELECT l.s, COUNT(r.w) AS n FROM l LEFT JOIN r ON l.k = r.k GROUP BY l.s "
+            "ORDER BY COUNT(r.w) DESC, l.s NULLS FIRST LIMIT 2"
+        ),
+        False,
+    ),
+    "groups as large as others": (
+        (
+            "SELECT k, COUNT(*) AS n FROM l GROUP BY k HAVING COUNT(*) IN (SELECT m FROM (SELECT w, COUNT(*) AS m "
+            "FROM r GROUP BY w) AS x) AND EXISTS (SELECT 1 FROM r WHERE r.k = l.k) LIMIT 100"
+        ),
+        False,
+    ),
     "semi join": ("SELECT l.k, l.id FROM l LEFT SEMI JOIN r ON l.k = r.k AND l.v < r.w", True),
     "anti join": ("SELECT l.k, l.id FROM l LEFT ANTI JOIN r ON l.k = r.k AND l.v < r.w", True),
     "exists": ("SELECT k, id FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.w > l.v)", True),
@@ -397,7 +420,8 @@ STAGES = {
     "join in brackets": 2, "median of counts": 2, "as many as any": 2,
     "aggregate of an aggregate": 2, "mean of maxima": 2, "aggregate of an aggregate by its key": 2, "mean by category": 2,
     "mean over the last two winners": 2, "count of counts of counts": 3, "total of an aggregate by a finer key": 2,
-    "largest of all": 2, "the most": 3, "joined by an aggregate": 3, "joined with rows": 2, "filtered before the join": 2,
+    "largest of all": 2, "the most": 3, "more than the mean": 3, "largest sums": 2, "largest sums, hidden key": 2,
+    "ranks of groups": 2, "largest groups of a join": 3, "subqueries in groups": 1, "joined by an aggregate": 3, "joined with rows": 2, "filtered before the join": 2,
     "three streams, one by another key": 2, "join by what Spark computes": 2, "union of aggregates": 2, "except of aggregates": 3, "mean of differences": 2, "top of a grouped query": 1, "lateral limit of groups": 2,
 }  # fmt: skip
 
