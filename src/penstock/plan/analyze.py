@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial, singledispatch
+from functools import partial
 
 from sqlglot import exp
 
@@ -29,24 +28,20 @@ from penstock.catalog.model import (
     ViewDefinition,
 )
 from penstock.catalog.text import canonical_text
-from penstock.errors import InternalError, NotYetError, OptionError, PenstockError, ResolutionError, UnsupportedError
-from penstock.frozen import frozen
+from penstock.errors import InternalError, NotYetError, PenstockError, ResolutionError, UnsupportedError
 from penstock.options import (
     option_slot,
     resolve_insert_options,
-    resolve_setting,
     resolve_view_options,
-    setting_key,
-    setting_notice,
     sink_job_options,
 )
-from penstock.options.settings import CONNECT_ONLY
+from penstock.plan import analyze_jobs  # noqa: F401 - says what its statements do
+from penstock.plan.analysis import Analysis, by_statement
 from penstock.plan.computed import computed_functions, with_computed_types
 from penstock.plan.kept_groups import with_changes_of_groups
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.made_jobs import grows_by_batches
 from penstock.plan.queries import OutputKind, kept_output, plan_output
-from penstock.plan.relation import Mode
 from penstock.plan.session import Session
 from penstock.plan.shared_reads import insert_jobs
 from penstock.plan.sink_fit import cannot_update, check_sink, forced_to_append, with_query_key
@@ -56,34 +51,9 @@ from penstock.sql import statements as s
 from penstock.sql.spans import span_of
 
 
-@frozen
-class Analysis:
-    """The session after a statement, the plans in it, and what to tell the user."""
-
-    session: Session
-    plans: tuple[LogicalPlan, ...] = ()
-    notices: tuple[str, ...] = ()
-    definition: Definition | None = None
-
-    @property
-    def plan(self) -> LogicalPlan | None:
-        return self.plans[0] if self.plans else None
-
-    @property
-    def mode(self) -> Mode | None:
-        """The change mode of the result; of several, the one that promises least."""
-        order = [Mode.APPEND, Mode.UPSERT, Mode.RETRACT]
-        return max((plan.mode for plan in self.plans), key=order.index, default=None)
-
-
 def analyze(statement: s.Statement, session: Session) -> Analysis:
     """What a statement does; raises an error of our tree where it cannot be done."""
-    return _analyze(statement, session)
-
-
-@singledispatch
-def _analyze(statement: s.Statement, session: Session) -> Analysis:
-    raise InternalError(f"no analysis for {type(statement).__name__}")
+    return by_statement(statement, session)
 
 
 def _surroundings(session: Session) -> Surroundings:
@@ -105,7 +75,7 @@ def _notices(plan: LogicalPlan, *more: tuple[str, ...]) -> tuple[str, ...]:
 # definitions
 
 
-@_analyze.register
+@by_statement.register
 def _create_relation(statement: s.CreateRelation, session: Session) -> Analysis:
     definition = define_source(statement, _surroundings(session))
     if isinstance(definition, SourceDefinition):
@@ -151,7 +121,7 @@ def _plan_into(
     return plan
 
 
-@_analyze.register
+@by_statement.register
 def _create_sink(statement: s.CreateSink, session: Session) -> Analysis:
     plan: LogicalPlan | None = None
     definition = define_sink(statement, replace(_surroundings(session), catalog=session.catalog))
@@ -191,7 +161,7 @@ def _event_time(plan: LogicalPlan) -> EventTime | None:
     return EventTime(found.column, found.delay_us, found.declared)
 
 
-@_analyze.register
+@by_statement.register
 def _create_view(statement: s.CreateView, session: Session) -> Analysis:
     plan = plan_output(session, statement.query, "view", target=statement.name.text, names=statement.columns)
     definition = ViewDefinition(
@@ -213,7 +183,7 @@ def _open(plan: LogicalPlan) -> bool:
     return any(field.name == "*" for field in plan.columns)
 
 
-@_analyze.register
+@by_statement.register
 def _create_materialized(statement: s.CreateMaterializedView, session: Session) -> Analysis:
     options = resolve_view_options(statement.options, statement.name, session.settings)
     plan = plan_output(
@@ -245,28 +215,28 @@ def _create_materialized(statement: s.CreateMaterializedView, session: Session) 
     )
 
 
-@_analyze.register
+@by_statement.register
 def _create_function(statement: s.CreateFunction, session: Session) -> Analysis:
     definition = define_function(statement)
     session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
     return Analysis(session, notices=notices, definition=definition)
 
 
-@_analyze.register
+@by_statement.register
 def _create_secret(statement: s.CreateSecret, session: Session) -> Analysis:
     definition = define_secret(statement, session.secrets.get(statement.name.text))
     session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
     return Analysis(session, notices=notices, definition=definition)
 
 
-@_analyze.register
+@by_statement.register
 def _create_connection(statement: s.CreateConnection, session: Session) -> Analysis:
     definition = define_connection(statement, None if session.lenient else session.catalog)
     session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
     return Analysis(session, notices=notices, definition=definition)
 
 
-@_analyze.register
+@by_statement.register
 def _drop(statement: s.Drop, session: Session) -> Analysis:
     if session.lenient and statement.kind != "CONNECTION" and session.catalog.find(statement.name) is None:
         return Analysis(session)
@@ -277,7 +247,7 @@ def _drop(statement: s.Drop, session: Session) -> Analysis:
     return Analysis(replace(session, catalog=catalog, jobs=session.jobs - gone), notices=notices)
 
 
-@_analyze.register
+@by_statement.register
 def _alter(statement: s.Alter, session: Session) -> Analysis:
     found = session.catalog.find(statement.name)
     if found is None and (session.lenient or statement.if_exists):
@@ -323,13 +293,13 @@ def _alter_options(statement: s.Alter, session: Session, definition: Definition)
 # queries and inserts
 
 
-@_analyze.register
+@by_statement.register
 def _select(statement: s.Select, session: Session) -> Analysis:
     plan = plan_output(session, statement.query, "result")
     return Analysis(session, (plan,), _notices(plan))
 
 
-@_analyze.register
+@by_statement.register
 def _insert(statement: s.Insert, session: Session) -> Analysis:
     options = resolve_insert_options(statement.options, statement.target, session.settings)
     found = session.catalog.find(statement.target)
@@ -346,7 +316,7 @@ def _insert(statement: s.Insert, session: Session) -> Analysis:
     return Analysis(session, (plan,), _notices(plan, options.notices))
 
 
-@_analyze.register
+@by_statement.register
 def _statement_set(statement: s.StatementSet, session: Session) -> Analysis:
     plans: list[LogicalPlan] = []
     notices: list[str] = []
@@ -361,7 +331,7 @@ def _statement_set(statement: s.StatementSet, session: Session) -> Analysis:
     return Analysis(session, tuple(plans), tuple(dict.fromkeys(notices)))
 
 
-@_analyze.register
+@by_statement.register
 def _subscribe(statement: s.Subscribe, session: Session) -> Analysis:
     found = session.catalog.find(statement.target)
     if found is None:
@@ -375,144 +345,13 @@ def _subscribe(statement: s.Subscribe, session: Session) -> Analysis:
 # looking at things
 
 
-@_analyze.register
+@by_statement.register
 def _explain(statement: s.Explain, session: Session) -> Analysis:
     inner = analyze(statement.statement, session)
     return replace(inner, session=session, definition=None)
 
 
-@_analyze.register
+@by_statement.register
 def _show_rewrite(statement: s.ShowRewrite, session: Session) -> Analysis:
     inner = analyze(statement.statement, session)
     return replace(inner, session=session, definition=None)
-
-
-@_analyze.register
-def _explain_watermark(statement: s.ExplainWatermark, session: Session) -> Analysis:
-    _check_job(statement.name, session)
-    return Analysis(session)
-
-
-@_analyze.register(s.Show)
-def _show(statement: s.Show, session: Session) -> Analysis:
-    del statement
-    return Analysis(session)
-
-
-@_analyze.register
-def _show_create(statement: s.ShowCreate, session: Session) -> Analysis:
-    if statement.kind in ("FUNCTION", "SECRET"):
-        find: Callable[[s.Name], object] = (
-            session.catalog.find_function if statement.kind == "FUNCTION" else session.catalog.get_secret
-        )
-        if find(statement.name) is None:
-            raise ResolutionError(
-                "UNKNOWN_FUNCTION", f"there is no function {statement.name} of yours", span=statement.name.span
-            )
-        return Analysis(session)
-    if statement.kind == "CONNECTION":
-        session.catalog.get_connection(statement.name)
-        return Analysis(session)
-    if session.catalog.find_system(statement.name.text) is not None:
-        raise ResolutionError(
-            "WRONG_OBJECT_KIND",
-            f"{statement.name} is a system table, which no statement makes",
-            hint=f"DESCRIBE {statement.name} shows its columns",
-            span=statement.name.span,
-        )
-    return _named(statement.name, session)
-
-
-@_analyze.register
-def _describe(statement: s.Describe, session: Session) -> Analysis:
-    return _named(statement.name, session)
-
-
-def _named(name: s.Name, session: Session) -> Analysis:
-    if session.catalog.find_system(name.text) is None and not session.lenient:
-        session.catalog.get(name)
-    return Analysis(session)
-
-
-# jobs, event time, settings
-
-
-@_analyze.register
-def _control(statement: s.ControlJob, session: Session) -> Analysis:
-    if statement.if_exists and not any(job.casefold() == statement.name.text.casefold() for job in session.jobs):
-        return Analysis(session, notices=(f'there is no job "{statement.name}" to drop',))
-    _check_job(statement.name, session)
-    if statement.action != "DROP":
-        return Analysis(session)
-    owner = session.catalog.find(statement.name)
-    if isinstance(owner, MaterializedViewDefinition | SinkDefinition) and owner.query is not None:
-        raise ResolutionError(
-            "WRONG_OBJECT_KIND",
-            f"job {owner.name} is that of {owner.kind} {owner.name}, and goes with it",
-            hint=f"DROP {owner.kind.upper()} {owner.name}, or STOP JOB {owner.name} to keep what is there",
-            span=statement.name.span,
-        )
-    return Analysis(session.without_job(statement.name.text))
-
-
-@_analyze.register
-def _retry(statement: s.RetryDeadLetters, session: Session) -> Analysis:
-    if statement.job is not None:
-        _check_job(statement.job, session)
-    if statement.chosen is None:
-        return Analysis(session)
-    return Analysis(session, (plan_output(session, statement.chosen, "result"),))
-
-
-def _check_job(name: s.Name, session: Session) -> None:
-    from penstock.plan.scope import nearest
-
-    if session.lenient or any(job.casefold() == name.text.casefold() for job in session.jobs):
-        return
-    near = nearest(name.text, list(session.jobs))
-    raise ResolutionError(
-        "UNKNOWN_JOB",
-        f'there is no job "{name}"',
-        hint=f'did you mean "{near}"?'
-        if near
-        else "a view's job has the view's name, that of INSERT INTO k is insert_k",
-        span=name.span,
-    )
-
-
-@_analyze.register
-def _advance(statement: s.AdvanceWatermark, session: Session) -> Analysis:
-    found = session.catalog.find(statement.stream)
-    if found is None:
-        if session.lenient:
-            return Analysis(session)
-        found = session.catalog.get(statement.stream)
-    if not isinstance(found, SourceDefinition) or found.bounded:
-        kind = "bounded table" if isinstance(found, SourceDefinition) else found.kind
-        raise ResolutionError(
-            "WRONG_OBJECT_KIND",
-            f'"{found.name}" is a {kind}, and only a stream has a watermark of its own',
-            hint="name the stream that the job reads",
-            span=statement.stream.span,
-        )
-    return Analysis(session)
-
-
-@_analyze.register
-def _set(statement: s.SetSetting, session: Session) -> Analysis:
-    key, value = resolve_setting(statement.key, statement.value, statement.key_span, statement.value_span)
-    if key in CONNECT_ONLY:
-        raise OptionError(
-            "INVALID_SETTING",
-            f"setting {key} cannot be changed by a statement",
-            hint=f"give it when the database is opened: connect({key} = …)",
-            span=statement.key_span,
-        )
-    notice = setting_notice(statement.key, statement.value)
-    return Analysis(session.with_setting(key, value), notices=(notice,) if notice else ())
-
-
-@_analyze.register
-def _reset(statement: s.ResetSetting, session: Session) -> Analysis:
-    key = setting_key(statement.key, statement.key_span) if statement.key is not None else None
-    return Analysis(session.without_setting(key))

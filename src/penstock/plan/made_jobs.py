@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.errors import Span
     from penstock.options.resolved import ResolvedViewOptions
-    from penstock.plan.analyze import Analysis
+    from penstock.plan.analysis import Analysis
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.session import Session
 

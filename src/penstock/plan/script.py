@@ -9,7 +9,8 @@ from penstock.catalog.snapshot import Catalog
 from penstock.errors import NotYetError, PenstockError, ScriptError, Span
 from penstock.frozen import frozen
 from penstock.options import SETTINGS, hide_option, public_option, setting_key
-from penstock.plan.analyze import Analysis, analyze
+from penstock.plan.analysis import Analysis
+from penstock.plan.analyze import analyze
 from penstock.plan.canonical import canonical_statement
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.made_jobs import check_jobs

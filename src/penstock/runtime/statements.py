@@ -30,7 +30,7 @@ from penstock.stores.views import Answer
 
 if TYPE_CHECKING:
     from penstock.catalog.model import Definition
-    from penstock.plan.analyze import Analysis
+    from penstock.plan.analysis import Analysis
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.script import StatementReport
     from penstock.runtime.engine import Engine
