@@ -116,7 +116,8 @@ def test_check_json_has_the_promised_fields_in_order(shell: Shell) -> None:
 
 
 def test_check_json_tells_never_from_not_yet(shell: Shell) -> None:
-    script = GOOD + "SELECT DISTINCT page, rand() AS luck FROM clicks;\nDELETE FROM clicks;"
+    random = "SELECT DISTINCT page, n, rand() AS luck FROM (SELECT page, COUNT(*) AS n FROM clicks GROUP BY page) AS x"
+    script = GOOD + f"{random};\nDELETE FROM clicks;"
     assert shell("check", "--json", shell.file(script)) == 1
     distinct, delete = shell.objects[2:]
     assert (distinct["condition"], distinct["support"]) == ("UPDATING_DISTINCT", "not_yet")

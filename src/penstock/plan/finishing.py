@@ -97,8 +97,7 @@ class Finished:
         best = next((each.best for each in self.plan.rows if each.best is not None), None)
         if best is None:
             return " and takes duplicates out of large ones"
-        rows = "row" if best.count == 1 else f"{best.count} rows"
-        return f" and leaves of large ones the best {rows}{' of each key' if best.by else ''}"
+        return f" and leaves of large ones the best {'row' if best.count == 1 else f'{best.count} rows'}"
 
     @property
     def how(self) -> str:

@@ -4,8 +4,9 @@ Where rows are only added there are two kinds. A row that is there already adds 
 rows: each distinct one is kept, with the batch that first brought it. And a row that is behind the best of its key is
 behind them for ever. What stays is as if every row were kept; see counted_rows and best_of_key.
 
-Spark takes such rows out of a batch before it hands it over, where one pass does that for all of it: where a batch has
-rows of several relations, and some of them are all kept, the rest would have to be read a second time.
+Spark takes such rows out of a large batch where that is cheaper than to hand them over: duplicates, and all but the
+first rows of an order without a key. It needs one pass for all of a batch: where rows of another relation are all kept,
+it would have to read the batch a second time. The best rows of each key are found by the store, several times as fast.
 """
 
 from __future__ import annotations
@@ -17,18 +18,16 @@ from sqlglot import exp
 
 from penstock.plan.best_of_key import best_of_scan
 from penstock.plan.counted_rows import counted_scans
-from penstock.plan.finish_plan import SIDE
 from penstock.plan.merging import BATCH_VIEW
 from penstock.plan.spark_text import spark_sql
-from penstock.plan.trees import aliased, call, column, number, select, subquery
+from penstock.plan.trees import column, number, select
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.plan.finish_plan import BestOfKey, FinishPlan, KeptRows, Stage
+    from penstock.plan.finish_plan import FinishPlan, KeptRows, Stage
     from penstock.types import SqlType
 
-_PLACE: Final = "__place"
 _PLAIN: Final = frozenset(
     {"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "UTINYINT", "USMALLINT", "UINT", "UBIGINT", "FLOAT",
      "DOUBLE", "DECIMAL", "BINARY", "DATE", "TIMESTAMP"}
@@ -74,30 +73,19 @@ def batch_text(plan: FinishPlan) -> str | None:
         return spark_sql(select([exp.Star()], exp.Table(this=column(BATCH_VIEW).this), distinct=exp.Distinct()))
     if len(of_streams) != 1 or of_streams[0].best is None:
         return None
-    (rows,) = of_streams
     best = of_streams[0].best
-    ordered = {*best.by, *(each.column for each in best.order)}
-    types = [entry.type for entry in rows.columns if entry.name in ordered]
-    if best.number != "row_number" or any(kind is None or kind.name not in _PLAIN for kind in types):
+    ordered = {each.column for each in best.order}
+    types = [entry.type for entry in of_streams[0].columns if entry.name in ordered]
+    if best.by or best.number != "row_number" or any(kind is None or kind.name not in _PLAIN for kind in types):
         return None
-    return spark_sql(_best_of_batch(best, [entry.name for entry in rows.columns]))
-
-
-def _best_of_batch(best: BestOfKey, names: list[str]) -> exp.Select:
     order = exp.Order(
         expressions=[
             exp.Ordered(this=column(each.column), desc=each.descending, nulls_first=each.nulls_first)
             for each in best.order
         ]
     )
-    source = exp.Table(this=column(BATCH_VIEW).this)
-    if not best.by:
-        return select([exp.Star()], source, order=order, limit=exp.Limit(expression=number(best.count)))
-    keys = [column(name) for name in best.by]
-    place = aliased(exp.Window(this=call("row_number"), partition_by=keys, order=order), _PLACE)
-    behind = exp.LTE(this=column(_PLACE), expression=number(best.count))
-    shown: list[exp.Expr] = [column(name) for name in (SIDE, *names)]
-    return select(shown, subquery(select([exp.Star(), place], source), _PLACE), where=exp.Where(this=behind))
+    limit = exp.Limit(expression=number(best.count))
+    return spark_sql(select([exp.Star()], exp.Table(this=column(BATCH_VIEW).this), order=order, limit=limit))
 
 
 def _only_added(rows: KeptRows) -> bool:

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 # Up to so many rows a batch is aggregated here, or by one task: a plan and a shuffle would cost more than the rest.
 _SMALL: Final = 20_000
-# What is taken out of batches for the view store pays where at most so large a part of the rows is left; where it does
-# not, it is tried again after so many batches.
-_PAYS: Final = 0.5
+# What is taken out of batches for the view store pays where at most so large a part of the rows is left: the store
+# itself does it several times as fast, but has to be given the rows. Where it does not, it is tried again after so many
+# batches.
+_PAYS: Final = 0.1
 _ASKED_AGAIN: Final = 50
 
 

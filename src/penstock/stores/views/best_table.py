@@ -1,7 +1,7 @@
 """Kept rows of which only the best of each key are seen.
 
-Rows come as any others. When the store tidies, those of old batches go that are behind the best of their key: whatever
-comes, and whichever batch is gone back to, they stay behind them.
+Of the rows of a batch those come in that are among the best of their key in it. When the store tidies, those of old
+batches go that are behind the best by now: whatever comes, and whichever batch is gone back to, they stay behind them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,17 @@ class BestTable(KeptTable):
             for each in best.order
         ]
         keys = ", ".join(f"r.{name}" for name in self._by)
-        self._over = f"{f'PARTITION BY {keys} ' if keys else ''}ORDER BY {', '.join(terms)}"
+        self._number = f"{best.number}() OVER ({f'PARTITION BY {keys} ' if keys else ''}ORDER BY {', '.join(terms)})"
+
+    def adds(self, batch: int) -> list[str]:
+        own = self.source.columns.values()
+        staged = ", ".join(f"s{self._place}_{name} AS {name}" for name in own)
+        came = f"(SELECT {staged} FROM bt WHERE side = {self._place}) AS r"
+        best = f"SELECT {', '.join(own)} FROM {came} QUALIFY {self._number} <= {self._best.count}"
+        return [
+            f"CREATE OR REPLACE TEMP TABLE {self.source.changed} AS {best}",
+            f"INSERT INTO {self._table} SELECT {batch}, {', '.join(own)} FROM {self.source.changed}",
+        ]
 
     def tidies(self, floor: int, clock_us: int) -> list[str]:
         return [*super().tidies(floor, clock_us), self._lets_go(floor)]
@@ -41,6 +51,6 @@ class BestTable(KeptTable):
             same = " AND ".join(f"t.{name} IS NOT DISTINCT FROM r.{name}" for name in self._by)
             since = f"t.batch >= {floor - TIDY_EVERY} AND t.batch <= {floor}"
             old += f" AND EXISTS (FROM {self._table} AS t WHERE {since} AND {same})"
-        placed = f"SELECT r.rowid AS spot, {self._best.number}() OVER ({self._over}) AS place FROM {self._table} AS r"
+        placed = f"SELECT r.rowid AS spot, {self._number} AS place FROM {self._table} AS r"
         behind = f"SELECT spot FROM ({placed} WHERE {old}) WHERE place > {self._best.count}"
         return f"DELETE FROM {self._table} WHERE rowid IN ({behind})"

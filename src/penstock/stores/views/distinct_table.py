@@ -19,7 +19,7 @@ class DistinctTable(KeptTable):
         same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM n.{name}" for name in self.source.columns.values())
         new = f"SELECT {listed} FROM {came} AS n WHERE NOT EXISTS (FROM {self._table} AS r WHERE {same})"
         return [
-            # One after the other: DuckDB has to know how few rows came, to look for them and not for what is kept.
+            # One after the other: DuckDB has to know how few rows came, to look for them and not for those kept.
             f"CREATE OR REPLACE TEMP TABLE {came} AS SELECT DISTINCT {staged} FROM bt WHERE side = {self._place}",
             f"CREATE OR REPLACE TEMP TABLE {changed} AS {new}",
             f"INSERT INTO {self._table} SELECT {batch}, {listed} FROM {changed}",
