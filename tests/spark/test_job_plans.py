@@ -106,6 +106,8 @@ class Streams:
                 frame = frame.withWatermark(scan.event_time.column, f"{scan.event_time.delay_us} microseconds")
             frame.createOrReplaceTempView(scan.view)
         for dimension in job.dimensions:
+            if dimension.kept:
+                continue  # the view store reads it
             readings = [*plan.scans(), *(node for node in plan.subquery_nodes() if isinstance(node, Scan))]
             fields = next(node.fields for node in readings if node.relation == dimension.relation)
             cells = [
