@@ -166,8 +166,8 @@ def version_keys(
     """Of the condition of a join with versions, by which a version is found, and what is asked of the version then."""
     parts = conjuncts_of(condition) if condition is not None else []
     keys = [part for part in parts if is_key_equality(part)]
-    if relation.versions is not None:
-        wanted = relation.versions.key
+    wanted = _version_key(relation)
+    if wanted:
         compared = {name: part for part in keys for name in _of_leaf(part, leaf) if name in wanted}
         missing = [name for name in wanted if name not in compared]
         if missing:
@@ -175,7 +175,7 @@ def version_keys(
                 "INVALID_ARGUMENT",
                 f'a join as of a time with "{leaf.alias}" has to say of which key: nothing is compared with '
                 f"{', '.join(missing)}",
-                hint=f"write ON … = {leaf.alias}.{missing[0]}: the view shows the latest row of each",
+                hint=f"write ON … = {leaf.alias}.{missing[0]}: a version is one of its key; the rest goes into WHERE",
                 span=span_of(join.this),
             )
         keys = [part for part in keys if any(part is each for each in compared.values())]
@@ -189,6 +189,16 @@ def version_keys(
             mode="retract",
         )
     return all_of(keys), more
+
+
+def _version_key(relation: Relation) -> tuple[str, ...]:
+    """The columns whose rows are versions of one another; none: those that the join itself compares are."""
+    if relation.versions is not None:
+        return relation.versions.key
+    node = relation.node
+    if not isinstance(node, Scan) or node.changes is Mode.APPEND or node.event_time is None:
+        return ()
+    return tuple(name for name in node.key or () if name != node.event_time.column)
 
 
 def _of_leaf(part: exp.Expr, leaf: Leaf) -> list[str]:
