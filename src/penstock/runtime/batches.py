@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, RLock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
 from penstock.connectors.registry import source_of
@@ -19,13 +19,13 @@ from penstock.connectors.source import FollowedSource, OutsideSource
 from penstock.errors import RuntimeFailure
 from penstock.failpoints import hit
 from penstock.frozen import frozen
-from penstock.plan.pane_plan import PANE
 from penstock.plan.processing_plan import CLOCK
 from penstock.runtime.event_time import Seen
 from penstock.runtime.job_spec import WATERMARK_US
 from penstock.runtime.processing_time import stamped
-from penstock.runtime.rereads import LateRows, OffsetRange
+from penstock.runtime.rereads import OffsetRange
 from penstock.runtime.seen_versions import versions_of_batch
+from penstock.runtime.stray_rows import StrayRows
 from penstock.spark.offset_log import BatchOffsets, read_offsets
 from penstock.spark.output_count import counted
 from penstock.stores.views import BatchCommit, PartitionOffset
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 60.0
 _SHOWN_BYTES = 200
-_ALTERED: Final = {"view": "MATERIALIZED VIEW", "sink": "SINK"}
 
 
 class StopRequested(Exception):
@@ -91,6 +90,7 @@ class BatchCallback:
         self._scans = scans
         self._target = target
         self._rereads = rereads
+        self._stray = StrayRows(spec, scans, store, rereads)
         self._clock = clock
         self._nudges = nudges
         self._on_done = on_done
@@ -201,8 +201,10 @@ class BatchCallback:
         self._observe(counts, observed, logged)
         if self._spec.bounded and self._all_read(self._all_positions(logged)):
             self._tracker.drain(self._spec.plan.spread_us, whole_us=WATERMARK_US)
-        dead = self._dead_letters(ranges, observed, logged)
-        late, partly = self._late_rows(ranges, observed, logged, before, rows)
+        dead = self._stray.dead(ranges, observed, logged)
+        late, partly = None, 0
+        if self._spec.plan.uses_event_time and self._spec.plan.late is not None and any(observed):
+            late, partly = self._stray.late(ranges, logged, before, rows, self._handle.dropped_rows)
         seen = versions_of_batch(self._dimensions, batch_id)
         written = self._target.write(rows, batch_id, logged.watermark_ms * 1000, logged.timestamp_ms * 1000, seen)
         if self._target.counted:
@@ -321,90 +323,6 @@ class BatchCallback:
     def _all_read(self, positions: Mapping[str, Mapping[int, int]]) -> bool:
         return all(self._read_to_its_end(scan, positions.get(scan.scan.id, {})) for scan in self._scans)
 
-    def _late_rows(
-        self,
-        ranges: Sequence[OffsetRange],
-        observed: Sequence[Mapping[str, int]],
-        logged: BatchOffsets,
-        before: BatchOffsets | None,
-        rows: pa.Table | None,
-    ) -> tuple[pa.Table | None, int]:
-        """The rows of the batch whose windows were closed when it began, and how many missed some of theirs."""
-        if not self._spec.plan.uses_event_time or self._spec.plan.late is None:
-            return None, 0
-        # Spark's watermark begins at 1970, and a join takes no row of that moment.
-        watermark_ms = before.watermark_ms if before is not None else 0
-        if not any(observed) or not self._some_missed(rows, watermark_ms * 1000):
-            return None, 0
-        found = self._not_told(self._rereads.late(ranges, watermark_ms, logged.timestamp_ms))
-        if found.rows.num_rows and self._spec.late == "fail":
-            first = found.rows.slice(0, 1).to_pylist()[0]
-            raise RuntimeFailure(
-                "LATE_ROW",
-                f'a row of stream "{first["stream"]}" (partition {first["partition"]}, offset {first["offset"]}) came '
-                "after its window had closed",
-                hint=_late_hint(self._spec),
-            )
-        return self._with_watermark(found.rows, watermark_ms), found.partly
-
-    def _some_missed(self, rows: pa.Table | None, watermark_us: int) -> bool:
-        """Whether a row of the batch missed a window: Spark has dropped it there, or the store has closed it."""
-        plan = self._spec.plan
-        if not plan.rests:
-            assert self._handle is not None
-            if self._handle.dropped_rows() > 0:
-                return True
-        if plan.panes is not None:
-            first = _smallest(rows, PANE)
-            return first is not None and plan.panes.first_end(first) <= watermark_us
-        if plan.windows is not None:
-            first = _smallest(rows, plan.windows.column)
-            return first is not None and first + plan.windows.gap_us <= watermark_us
-        return False
-
-    def _not_told(self, found: LateRows) -> LateRows:
-        """The late rows without those that were told of before: two scans of a stream may read a row in two batches."""
-        relations = [scan.scan.relation for scan in self._scans]
-        if not found.rows.num_rows or len(set(relations)) == len(relations):
-            return found
-        places = [tuple(row.values()) for row in found.rows.select(["stream", "partition", "offset"]).to_pylist()]
-        told = self._store.late_places(self._spec.name, min(offset for _, _, offset in places))
-        return LateRows(found.rows.filter([place not in told for place in places]), found.partly)
-
-    def _with_watermark(self, rows: pa.Table, watermark_ms: int) -> pa.Table:
-        """The rows with the watermark they came behind, and by how much."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        utc = pa.timestamp("us", tz="UTC")
-        times = rows.column("event_time").cast(utc)
-        watermark = pa.array([watermark_ms * 1000] * rows.num_rows, pa.int64()).cast(utc)
-        lateness = pc.subtract(watermark, times)
-        place = rows.column_names.index("event_time")
-        rows = rows.set_column(place, "event_time", times)
-        rows = rows.add_column(place + 1, "watermark", watermark)
-        return rows.add_column(place + 2, "lateness", lateness)
-
-    def _dead_letters(
-        self, ranges: Sequence[OffsetRange], observed: Sequence[Mapping[str, int]], logged: BatchOffsets
-    ) -> pa.Table | None:
-        bad = [seen.get("bad", 0) for seen in observed]
-        if not any(bad):
-            return None
-        found = self._rereads.dead(ranges, bad, logged.timestamp_ms)
-        for scan, count in zip(self._scans, bad, strict=True):
-            if count and scan.policy == "fail" and found is not None:
-                first = next((row for row in found.to_pylist() if row["stream"] == scan.scan.relation), None)
-                if first is None:
-                    continue
-                raise RuntimeFailure(
-                    "BAD_RECORD",
-                    f'a record of stream "{first["stream"]}" (partition {first["partition"]}, offset '
-                    f"{first['offset']}) cannot be read: {first['error']}",
-                    hint="mend the producer, or set bad_data = 'dead_letter' to go on without such records",
-                )
-        return found
-
     # what is recorded
 
     def _partition_offsets(self, logged: BatchOffsets) -> tuple[PartitionOffset, ...]:
@@ -443,20 +361,3 @@ def _counted(written: int | None, dead: pa.Table | None, late: pa.Table | None, 
         "partly_late_rows": partly or None,
     }
     return {name: float(value) for name, value in found.items() if value is not None}
-
-
-def _smallest(rows: pa.Table | None, name: str) -> int | None:
-    """The smallest number of a column; a time counts in microseconds."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return None if rows is None else pc.min(rows.column(name).cast(pa.int64())).as_py()
-
-
-def _late_hint(spec: JobSpec) -> str:
-    """What helps a job that a late row has failed; starting it again, it would meet the row again."""
-    longer = "create it again over a stream with a longer delay in its WATERMARK clause"
-    if spec.kind not in _ALTERED:
-        return f"RESUME meets the row again: create the job again with late = 'keep', or {longer}"
-    altered = f"ALTER {_ALTERED[spec.kind]} {spec.name} SET (late = 'keep')"
-    return f"{altered} and then RESUME JOB {spec.name}, which alone meets the row again; or {longer}"

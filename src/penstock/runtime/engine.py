@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Final
@@ -24,7 +25,6 @@ from penstock.catalog.model import (
 from penstock.clock import SystemClock
 from penstock.connectors.registry import source_of
 from penstock.connectors.secret_values import forget_secrets, use_secrets
-from penstock.connectors.source import OutsideSource, ScanRequest
 from penstock.errors import NotYetError, PenstockError, ResolutionError, RuntimeFailure
 from penstock.runtime.asked import spark_to_ask
 from penstock.runtime.catalog_writes import prepare, write_catalog
@@ -35,24 +35,22 @@ from penstock.runtime.forgetting import forget_job, sweep
 from penstock.runtime.functions import MISSING, Functions
 from penstock.runtime.home import Home
 from penstock.runtime.job import START_SECONDS, Job
+from penstock.runtime.job_runs import run_of_job, start_positions
 from penstock.runtime.job_spec import JobSpec, changes_view
 from penstock.runtime.open_state import join_buffers, open_windows
 from penstock.runtime.physical import physical_plan
 from penstock.runtime.retention import retention_of
-from penstock.runtime.runs import check_fingerprint, make_run
+from penstock.runtime.runs import check_fingerprint
 from penstock.runtime.secret_lookup import secret_of
 from penstock.runtime.set_jobs import leave_targets
-from penstock.runtime.sinks import reach_sink, shared_target, sink_target
+from penstock.runtime.sinks import reach_sink
 from penstock.runtime.states import JobState
 from penstock.runtime.supervisor import Supervisor
 from penstock.runtime.system_rows import system_table
-from penstock.runtime.targets import Target, ViewTarget
-from penstock.runtime.view_run import ViewRun
-from penstock.runtime.view_sink_run import ViewSinkRun
 from penstock.spark.session import stop_session
 from penstock.sql.statements import Name
 from penstock.stores.load_catalog import load_session, typed_settings
-from penstock.stores.views import JobTransition, SeenVersion
+from penstock.stores.views import JobTransition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +60,6 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.session import Session
     from penstock.runtime.run import Run
-    from penstock.types import SqlType
 
 _LOG: Final = logging.getLogger(__name__)
 # States in which a view that is built on others is not refreshed.
@@ -330,12 +327,13 @@ class Engine:
         facts = views.job_facts(spec.name)
         check_fingerprint(spec, facts.get("fingerprint"))
         if not facts:
+            first = start_positions(self.home, spec, self.home.checkpoint(spec.name).parent)
             views.save_job(
                 spec.name,
                 fingerprint=spec.plan.state,
                 first={
                     scan: {str(partition): offset for partition, offset in positions.items()}
-                    for scan, positions in self.start_positions(spec, self.home.checkpoint(spec.name).parent).items()
+                    for scan, positions in first.items()
                 },
                 statement=statement,
                 state="starting",
@@ -348,73 +346,12 @@ class Engine:
             spec,
             self.home.views,
             self.clock,
-            self._make_run,
+            partial(run_of_job, self),
             self.home.checkpoint(spec.name),
             on_change=self._job_changed,
         )
         self.jobs[spec.name] = job
         return job
-
-    def start_positions(self, spec: JobSpec, keep: Path) -> dict[str, dict[int, int]]:
-        """Where scans begin that do not begin at the oldest row, as of now; `keep` is the job's own directory."""
-        found: dict[str, dict[int, int]] = {}
-        for scan, definition in zip(spec.plan.scans, spec.sources, strict=True):
-            source = source_of(definition.options.connector)
-            if isinstance(source, OutsideSource):
-                asked = ScanRequest(scan.id, definition, (), self.home.path, 0, spec.name, keep=keep)
-                found[scan.id] = dict(source.first(asked))
-                continue
-            if definition.options.values.get("start") != "latest":
-                continue
-            request = ScanRequest(scan.id, definition, (), self.home.path, 0, spec.name)
-            found[scan.id] = dict(source.latest(request))
-        return found
-
-    def _make_run(self, job: Job, run_number: int) -> Run:
-        from penstock.runtime.job_statements import spec_now
-
-        spec = spec_now(self, job.spec)
-        check_fingerprint(spec, job.spec.plan.state)
-        job.spec = spec
-
-        def versions() -> tuple[SeenVersion, ...]:
-            return self.dimensions.newest_of_views(spec.plan)
-
-        if job.spec.plan.of_views and job.spec.sink is not None:
-            return ViewSinkRun(
-                job.spec, self.home, self.clock, job.batch_done, lambda run: self.run_ended(job, run), versions
-            )
-        if job.spec.plan.of_views:
-            return ViewRun(job.spec, self.home.views, self.clock, job.batch_done, versions)
-        facts = self.home.views.job_facts(job.name)
-        self.home.views.save_job(job.name, run=run_number)
-        first = {
-            scan: {int(partition): int(offset) for partition, offset in positions.items()}
-            for scan, positions in (facts.get("first") or {}).items()
-        }
-        return make_run(
-            job.spec,
-            spark=self.home.spark(job.spec.jar_sets),
-            store=self.home.views,
-            checkpoint=job.checkpoint,
-            state_path=self.home.path,
-            run_number=run_number,
-            first=first,
-            target=lambda types: self._target(job.spec, types),
-            clock=self.clock,
-            functions=self.functions,
-            dimensions=self.dimensions.of_job(job.spec, job.checkpoint),
-            on_done=job.batch_done,
-            on_end=lambda run: self.run_ended(job, run),
-            roots=self.home.roots,
-        )
-
-    def _target(self, spec: JobSpec, types: Mapping[str, SqlType]) -> Target:
-        if spec.view is not None and spec.sink is None:
-            return ViewTarget(spec.view, spec.plan, types)
-        if spec.branches:
-            return shared_target(spec, self.home)
-        return sink_target(spec, self.home, types)
 
     def _job_changed(self, job: Job, before: JobState, after: JobState, reason: str) -> None:
         """Keep every change of state, so that the next opening goes on from it."""

@@ -18,6 +18,7 @@ from penstock.options import resolve_view_options
 from penstock.plan.job_plan import plan_job
 from penstock.runtime.job import Job
 from penstock.runtime.job_control import drain_job
+from penstock.runtime.job_runs import start_positions
 from penstock.runtime.job_spec import JobSpec
 from penstock.runtime.job_statements import sources_of
 from penstock.runtime.runs import make_run
@@ -136,7 +137,7 @@ class EphemeralQuery:
             checkpoint=job.checkpoint,
             state_path=self._engine.home.path,
             run_number=run_number,
-            first=self._engine.start_positions(job.spec, job.checkpoint.parent),
+            first=start_positions(self._engine.home, job.spec, job.checkpoint.parent),
             target=lambda types: ConsumerTarget(job.spec.plan, self._put, job.spec.view, self._changes, types),
             clock=self._engine.clock,
             functions=self._engine.functions,

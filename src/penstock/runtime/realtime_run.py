@@ -49,7 +49,7 @@ class FollowedBatches(BatchCallback):
             ]
             counts = [self._row_counts(scan, span) for scan, span in zip(self._scans, ranges, strict=True)]
             input_rows = sum(sum(each.values()) for each in counts)
-            dead = self._dead_letters(ranges, [{"bad": count} for count in bad], logged)
+            dead = self._stray.dead(ranges, [{"bad": count} for count in bad], logged)
             lost = self._lost(ranges)
             self._store.commit(
                 BatchCommit(
