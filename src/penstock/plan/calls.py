@@ -277,15 +277,16 @@ def _read_fields(node: exp.Anonymous) -> None:
     for argument in node.expressions[:1] if info is not None and info.higher_order else node.expressions:
         names = _named_fields(argument)
         if names is not None:
-            first, *fields = [name.copy() for name in names]
-            argument.replace(keep_place(reduce(field_of, fields, exp.Column(this=first)), argument))
+            read: exp.Expr = exp.Column(this=names[0].copy())
+            read = reduce(field_of, [name.copy() for name in names[1:]], read)
+            argument.replace(keep_place(read, argument))
 
 
-def _named_fields(argument: exp.Expr) -> list[exp.Identifier] | None:
+def _named_fields(argument: exp.Expr) -> list[exp.Expr] | None:
     """The names in `a -> b`, `a -> b.c`; None where it is a lambda that computes something."""
     if not isinstance(argument, exp.Lambda) or len(argument.expressions) != 1:
         return None
-    names: list[exp.Identifier] = []
+    names: list[exp.Expr] = []
     body = argument.this
     while isinstance(body, exp.Dot) and isinstance(body.expression, exp.Identifier):
         names.insert(0, body.expression)
