@@ -242,7 +242,7 @@ def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
         try:
             panes = panes_of(plan, found)
         except NotMergeableError as error:
-            no_panes = f", each row in all of its windows: {error}"
+            no_panes = f": {error}"
         else:
             if panes is not None:
                 return _panes_job(plan, found, panes)
@@ -250,7 +250,11 @@ def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
 
 
 def _panes_job(plan: LogicalPlan, found: JobScans, panes: Panes) -> JobPlan:
-    length = duration_words(panes.plan.pane_us)
+    length, windows = duration_words(panes.plan.pane_us), panes.plan.windows
+    how = f"Spark aggregates each batch by window of {length}, the view store keeps the windows until they close"
+    if windows > 1:
+        how = f"Spark aggregates each batch by pane of {length}, the view store keeps the panes and closes windows: "
+        how += f"a row counts in one pane instead of {windows} windows"
     made = _made(
         plan,
         found,
@@ -259,8 +263,7 @@ def _panes_job(plan: LogicalPlan, found: JobScans, panes: Panes) -> JobPlan:
         batch=spark_sql(panes.parts.batch),
         reductions=panes.parts.reductions,
         merge=panes.parts.plan,
-        how=f"Spark aggregates each batch by pane of {length}, the view store keeps the panes and closes windows: "
-        f"a row counts in one pane instead of {panes.plan.windows} windows",
+        how=how,
     )
     return replace(made, panes=panes.plan, kept=())
 

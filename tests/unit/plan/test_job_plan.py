@@ -384,7 +384,7 @@ def test_refused(sql: str, word: str) -> None:
 
 
 def test_views_feed_views_sinks_and_windows() -> None:
-    """Without Spark where the view store can follow; windows close in Spark, over the streams below."""
+    """Without Spark where the view store can follow; windows are of the streams below."""
     flat = "CREATE MATERIALIZED VIEW flat AS SELECT symbol, ts FROM trades;"
     assert job(f"{flat} CREATE MATERIALIZED VIEW x AS SELECT symbol FROM flat;").of_views
     sink = job(f"{flat} CREATE SINK x WITH (connector = 'console') AS SELECT symbol FROM flat WHERE symbol > 'a';")
@@ -392,7 +392,7 @@ def test_views_feed_views_sinks_and_windows() -> None:
     counted = job(f"{flat} CREATE SINK x WITH (connector = 'console') AS SELECT COUNT(*) AS n FROM flat;")
     assert (counted.of_views, counted.kind) == (True, "finish")
     windows = job(f"{flat} CREATE MATERIALIZED VIEW x AS SELECT COUNT(*) AS n FROM flat GROUP BY {TUMBLE};")
-    assert (windows.kind, [scan.relation for scan in windows.scans]) == ("append", ["trades"])
+    assert (windows.kind, [scan.relation for scan in windows.scans]) == ("panes", ["trades"])
     beside = job(
         f"{flat} CREATE MATERIALIZED VIEW x AS SELECT t.price FROM trades AS t JOIN flat AS f ON t.symbol = f.symbol;"
     )
@@ -568,7 +568,9 @@ def test_a_running_aggregate_over_a_join_is_merged() -> None:
     ("sql", "line"),
     [
         ("SELECT symbol FROM trades", "engine      Spark; nothing is kept between batches"),
-        (f"SELECT COUNT(*) AS n FROM trades GROUP BY {TUMBLE}", "engine      Spark; windows close there"),
+        (f"SELECT COUNT(*) AS n FROM trades GROUP BY {TUMBLE}", "engine      Spark aggregates each batch by window of"),
+        (f"SELECT STDDEV(price) AS n FROM trades GROUP BY {TUMBLE}",
+         "engine      Spark; windows close there: STDDEV(price) does not merge"),
         ("SELECT symbol, COUNT(*) AS n FROM trades GROUP BY symbol",
          "engine      Spark aggregates each batch, the view store merges by symbol"),
         ("SELECT symbol, STDDEV(price) AS n FROM trades GROUP BY symbol",
