@@ -171,7 +171,9 @@ def _by_equality(left: list[Key], right: list[Key], join: exp.Join, where: list[
         *(where if kind in ("inner", "cross") and not join.method else []),
     ]
     equalities = [
-        (_place(conjunct.this), _place(conjunct.expression)) for conjunct in conditions if isinstance(conjunct, _EQUALITIES)
+        (_place(conjunct.this), _place(conjunct.expression))
+        for conjunct in conditions
+        if isinstance(conjunct, _EQUALITIES)
     ]
     found = [
         _both(key, other, (first, second), kind)

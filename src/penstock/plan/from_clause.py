@@ -60,6 +60,8 @@ from penstock.sql.spans import span_of
 from penstock.sql.statements import Emit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.plan.expressions import ExpressionBinder
 
 
@@ -280,10 +282,7 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
         version = binder.bind(join.args["match_condition"])
     if version is not None:
         condition = version if condition is None else exp.And(this=condition, expression=version)
-    for name in merged:
-        for side in (*left_leaves, leaf):
-            for entry in side.matching(name, quoted=False):
-                context.read_field(entry)
+    _read_merged(context, merged, [*left_leaves, leaf])
     if is_asof(join):
         check_asof(join, condition)
     asof = version is not None or is_asof(join)
@@ -296,6 +295,14 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
     scope.merged.update(merged)
     if kind in ("semi", "anti"):
         scope.hide(leaf)
+
+
+def _read_merged(context: PlanContext, merged: Iterable[str], leaves: list[Leaf]) -> None:
+    """Remembers that the columns of USING are read, of every relation that has them."""
+    for name in merged:
+        for side in leaves:
+            for entry in side.matching(name, quoted=False):
+                context.read_field(entry)
 
 
 def _note_grace(context: PlanContext, join: exp.Join) -> None:

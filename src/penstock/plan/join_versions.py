@@ -184,7 +184,7 @@ def version_keys(
     if more and kind not in ("inner", "left"):
         raise NotYetError(
             "VERSIONED_JOIN",
-            f"a {kind.upper()} JOIN as of an event time goes by the equalities of its key, and here is another condition",
+            f"a {kind.upper()} JOIN as of an event time goes by the equalities of its key alone",
             hint="write an inner join or a LEFT JOIN, and choose the rows of it in a query around it",
             span=span_of(join.args["on"]) if join.args.get("on") is not None else span_of(join.this),
             mode="retract",

@@ -9,6 +9,8 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.join_times import JoinBound, JoinTime, TimeColumn
+from penstock.plan.kept_clock import is_random
+from penstock.plan.moving_clock import MOVING
 from penstock.plan.nodes import Join, JoinStrategy, Node, Scan, all_nodes
 from penstock.plan.relation import HIDDEN_PREFIX, WINDOW_COLUMN, Mode, State
 from penstock.plan.scope import shown_alias
@@ -131,6 +133,17 @@ def _node(left: Side, right: Side, request: JoinRequest, **known: object) -> Joi
 
 
 def _check_keys(request: JoinRequest) -> None:
+    own = conjuncts_of(request.condition) if request.condition is not None else []
+    for conjunct in own:
+        random = next((node for node in conjunct.walk() if is_random(node)), None)
+        name = nondeterministic_name(random) if random is not None else MOVING
+        if random is not None and name.casefold() != MOVING:  # a temporal filter: rows come and go with the clock
+            raise UnsupportedError(
+                "NONDETERMINISTIC_KEY",
+                f"{name} differs each time it is computed and cannot say which rows of a stream are joined",
+                hint=f"give each row of one side its value, FROM (SELECT *, {name}() AS x FROM …), and join by x",
+                span=span_of(random) or request.span,
+            )
     for conjunct in request.conjuncts:
         found = nondeterministic_call(conjunct)
         if found is not None and isinstance(conjunct, exp.EQ):
@@ -192,8 +205,7 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
             )
         raise UnsupportedError(
             "UNBOUNDED_CROSS_JOIN",
-            f"the join of {_listed(left)} with {_listed(right)} needs a condition on both of them: all rows of both, for "
-            "ever, would be pairs",
+            f"the join of {_listed(left)} with {_listed(right)} needs a condition on both of them",
             hint=f"say in ON or WHERE which rows belong together, for example {_example(left, right)}",
             span=request.span,
         )
@@ -209,8 +221,8 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
             request.span,
         )
     context.warn(
-        f"the join of {_listed(left)} with {_listed(right)} keeps every row of both streams for ever; bound their event "
-        "times to let go of old rows"
+        f"the join of {_listed(left)} with {_listed(right)} keeps every row of both streams for ever; bound their "
+        "event times to let go of old rows"
     )
     state = State("every row of both streams", None)
     on = all_of(equalities) if request.condition is None else request.condition
