@@ -10,10 +10,11 @@ from sqlglot import exp
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.asof_bounds import is_key_equality
 from penstock.plan.joins import all_of, conjuncts_of
-from penstock.plan.nodes import Aggregate, Deduplicate, Limit, Rank, Scan, TopN, all_nodes
+from penstock.plan.nodes import Aggregate, Deduplicate, Limit, Rank, Scan, Sort, TopN, all_nodes
 from penstock.plan.relation import Mode
 from penstock.plan.scope import same_name
-from penstock.plan.trees import column
+from penstock.plan.trees import aliased, column, identifier, number, select
+from penstock.plan.unnest import LateralJoin
 from penstock.sql.nodes import SystemTime
 from penstock.sql.spans import span_of
 from penstock.types import TIMESTAMP
@@ -180,15 +181,47 @@ def version_keys(
             )
         keys = [part for part in keys if any(part is each for each in compared.values())]
     more = [part for part in parts if not any(part is key for key in keys)]
-    if more and kind != "inner":
+    if more and kind not in ("inner", "left"):
         raise NotYetError(
             "VERSIONED_JOIN",
-            "a LEFT JOIN as of an event time goes by the equalities of its key, and here is another condition",
-            hint="write it as CASE in the SELECT list, or in the WHERE of a query around the join",
+            f"a {kind.upper()} JOIN as of an event time goes by the equalities of its key alone",
+            hint="write an inner join or a LEFT JOIN, and choose the rows of it in a query around it",
             span=span_of(join.args["on"]) if join.args.get("on") is not None else span_of(join.this),
             mode="retract",
         )
     return all_of(keys), more
+
+
+def version_then(relation: Relation, leaf: Leaf, source: exp.Expr, found_by: exp.Expr, more: exp.Expr) -> LateralJoin:
+    """A LEFT JOIN in which more is asked of a version, once it is found.
+
+    A row whose version does not meet that has NULLs, and none of the versions before it is looked at:
+
+        FROM o LEFT JOIN LATERAL (SELECT … FROM u WHERE u.id = o.id AND u.ts <= o.ts ORDER BY u.ts DESC LIMIT 1) AS u
+        ON u.amount > 3
+    """
+    time = _version_time(relation)
+    assert time is not None
+    alias = leaf.alias
+    shown = tuple(entry for entry in relation.fields if entry.part is None)
+    latest = exp.Ordered(this=column(time, alias), desc=True, nulls_first=False)
+    rows = select(
+        [aliased(column(entry.name, alias), entry.name) for entry in shown],
+        source,
+        where=exp.Where(this=found_by),
+        order=exp.Order(expressions=[latest]),
+        limit=exp.Limit(expression=number(1)),
+    )
+    below = relation.node
+    ordered = Sort(fields=shown, inputs=(below,), bounded=below.bounded, order_by=(f"{time} DESC",))
+    clause = exp.Join(
+        this=exp.Lateral(this=exp.Subquery(this=rows), alias=exp.TableAlias(this=identifier(alias))),
+        side="LEFT",
+        on=more,
+    )
+    nullable = replace(leaf, fields=tuple(replace(entry, nullable=True) for entry in leaf.fields))
+    one = Limit(fields=shown, inputs=(ordered,), bounded=below.bounded, limit="1")
+    return LateralJoin(clause, nullable, alias, one)
 
 
 def _version_key(relation: Relation) -> tuple[str, ...]:

@@ -80,10 +80,14 @@ def _chosen(asked: _Asked) -> LogicalPlan:
     except NotYetError as error:
         if not error.condition.startswith(_UPDATING):
             raise
-        reasons: list[str] = []
+        reasons: list[NotFinishableError] = []
         other = _answered(asked, reasons)
         if other is None:
-            error.hint = "; or ".join([*reasons, *filter(None, [error.hint])])
+            blamed = next((reason for reason in reasons if reason.span is not None), None)
+            if blamed is not None:
+                error.message, error.span = str(blamed), blamed.span
+            told = [str(reason.hint) if reason is blamed else f"{reason}: {reason.hint}" for reason in reasons]
+            error.hint = "; or ".join([*told, *filter(None, [error.hint])])
             raise
         return other
     if kind == "view" or session.lenient or (plan.bounded and not _is_job(plan)):
@@ -134,7 +138,7 @@ def _with_event_time(plan: LogicalPlan, streamed: LogicalPlan) -> LogicalPlan:
     return replace(plan, root=replace(plan.root, event_time=streamed.root.event_time))
 
 
-def _answered(asked: _Asked, reasons: list[str]) -> LogicalPlan | None:
+def _answered(asked: _Asked, reasons: list[NotFinishableError]) -> LogicalPlan | None:
     """A query whose answer changes, for the view store; with windows that close below it, where there are any."""
     try:
         found = asked.kept_plan(reasons)
@@ -223,7 +227,7 @@ class _Asked:
             state=self.state,
         )
 
-    def kept_plan(self, reasons: list[str] | None = None) -> LogicalPlan | None:
+    def kept_plan(self, reasons: list[NotFinishableError] | None = None) -> LogicalPlan | None:
         """The plan for the view store to answer; None where it cannot, or nobody keeps its rows.
 
         `reasons` takes why it cannot, and what to write instead.
@@ -240,12 +244,12 @@ class _Asked:
         except NotFinishableError as error:
             views = [scan.relation for scan in plan.scans() if scan.kind == "materialized view"]
             if not views or self.kind == "result":
-                hint = _ELSEWHERE if isinstance(error.__cause__, DiffersError) else error.hint
-                if reasons is not None and hint is not None:
-                    reasons.append(f"{error}: {hint}")
+                error.hint = _ELSEWHERE if isinstance(error.__cause__, DiffersError) else error.hint
+                if reasons is not None and error.hint is not None:
+                    reasons.append(error)
                 return None
             what = "view" if self.kind == "materialized view" else "sink"
-            raise cannot_read(what, views, str(error), span_of(self.query.tree), error.hint) from error
+            raise cannot_read(what, views, str(error), error.span or span_of(self.query.tree), error.hint) from error
 
     def open_plan(self) -> LogicalPlan | None:
         """The plan for the view store to answer, where the windows are over rows that may come for ever: they show each
