@@ -97,7 +97,7 @@ class HttpClient:
         """
         self._try(
             lambda: self._attempt(body, {**self._endpoint.headers, **headers}),
-            hint="the job tries again by itself; SHOW JOBS tells how often it has",
+            hint="look at the service; a job that runs tries again by itself, and SHOW JOBS tells how often it has",
         )
 
     def reach(self, within_s: float = _REACH_S) -> None:

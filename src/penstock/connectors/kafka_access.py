@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.connectors.secret_values import revealed
 from penstock.errors import OptionError
 from penstock.frozen import frozen
+from penstock.options.brokers import BROKERS
 from penstock.options.schemas.kafka_client import CLIENT
 
 if TYPE_CHECKING:
@@ -132,7 +133,13 @@ def access_of(definition: SourceDefinition | SinkDefinition, state_path: Path) -
         for name in ("username", "password"):
             if name in login:
                 found.setdefault(f"sasl.{name}", login[name])
-    servers = str(revealed(options.values["bootstrap_servers"], state_path))
+    servers = str(revealed(options.values["bootstrap_servers"], state_path)).strip()
+    if re.fullmatch(str(BROKERS.pattern), servers) is None:  # a reference is read only now, and never shown
+        raise OptionError(
+            "INVALID_OPTION",
+            f"option bootstrap_servers of {definition.kind} {definition.name} must be {BROKERS.expects}",
+            hint="mend the secret, the variable or the file that it refers to",
+        )
     return KafkaAccess(",".join(part.strip() for part in servers.split(",")), found)
 
 

@@ -120,7 +120,7 @@ def unavailable(context: SinkContext, reason: str, *, hint: str | None = None) -
     return RuntimeFailure(
         "SINK_UNAVAILABLE",
         f"{_named(context)} cannot be written: {reason}",
-        hint=hint or "the job tries again by itself; look at the broker and at bootstrap_servers",
+        hint=hint or "look at the broker and at bootstrap_servers; a job that runs tries again by itself",
     )
 
 

@@ -163,7 +163,7 @@ class SchemaRegistry:
         raise RuntimeFailure(
             "REGISTRY_UNAVAILABLE",
             f"the schema registry {self._access.origin} {reason}",
-            hint="the job tries again by itself; look at the registry and at schema_registry.url",
+            hint="look at the registry and at schema_registry.url; a job that runs tries again by itself",
         )
 
     def _exchange(self, method: str, place: str, body: object) -> tuple[int, Any]:

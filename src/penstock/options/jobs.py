@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from penstock.errors import OptionError
 from penstock.options.matching import KeyTable
 from penstock.options.problems import unknown_options
 from penstock.options.reading import defaults, read_options
@@ -34,10 +35,11 @@ VIEW_OPTIONS: Final = (
         setting="changelog_retention",
     ),
 )
-INSERT_OPTIONS: Final = (JOB_NAME, *JOB, DELIVERY)
+INSERT_OPTIONS: Final = (JOB_NAME, *JOB)
 
 _VIEW: Final = KeyTable(VIEW_OPTIONS)
 _INSERT: Final = KeyTable(INSERT_OPTIONS)
+_OF_THE_SINK: Final = KeyTable((DELIVERY,))  # what an INSERT cannot have otherwise than its sink
 
 
 def view_table() -> KeyTable:
@@ -58,15 +60,31 @@ def resolve_view_options(
 
 
 def resolve_insert_options(
-    options: tuple[Option, ...], relation: Name, settings: Mapping[str, object] | None = None
+    options: tuple[Option, ...],
+    relation: Name,
+    settings: Mapping[str, object] | None = None,
+    sink: ResolvedOptions | None = None,
 ) -> ResolvedViewOptions:
-    """Check and type the options of an INSERT; the job's name is `insert_<sink>` unless one is given."""
+    """Check and type the options of an INSERT; the job's name is `insert_<sink>` unless one is given.
+
+    What CREATE SINK has said of the job that writes, `sink`, holds for every INSERT that does not say otherwise.
+    """
+    for option in options:
+        if _OF_THE_SINK.find(option.key) is not None:
+            raise OptionError(
+                "UNKNOWN_OPTION",
+                f"option {option.key} belongs to the sink: INSERT INTO {relation} cannot change what it guarantees",
+                hint=f"write it in the WITH of CREATE SINK {relation}",
+                span=option.key_span,
+            )
     found = _resolve(options, _INSERT, f"INSERT INTO {relation}", settings)
-    if "job_name" in found.given:
-        return found
-    values = MappingProxyType({**found.values, "job_name": f"insert_{relation}"})
+    said = {} if sink is None else {key: sink.values[key] for key in sink.given & _INSERT.slots.keys() - found.given}
+    given = found.given | said.keys()
+    values = {**found.values, **said}
+    if "job_name" not in given:
+        values["job_name"] = f"insert_{relation}"
     return ResolvedViewOptions(
-        values, found.given, found.from_settings, found.canonical, found.secret_keys, found.notices
+        MappingProxyType(values), given, found.from_settings - given, found.canonical, found.secret_keys, found.notices
     )
 
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from penstock.errors import OptionError, Span
+from penstock.options.brokers import BROKERS
 from penstock.options.foreign_settings import IDLE_SETTINGS, refuse_foreign_setting, refuse_foreign_value
 from penstock.options.matching import NEARLY, KeyTable
 from penstock.options.problems import quoted, value_hint
@@ -45,7 +46,7 @@ OWN_SETTINGS: Final = (
     ),
     OptionSpec(
         "kafka.bootstrap_servers",
-        Text(),
+        BROKERS,
         "the brokers of a Kafka relation that names none",
         default="127.0.0.1:9092",
         aliases=("bootstrap_servers", "bootstrap.server"),

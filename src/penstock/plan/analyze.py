@@ -31,13 +31,13 @@ from penstock.catalog.text import canonical_text
 from penstock.errors import InternalError, NotYetError, PenstockError, ResolutionError, UnsupportedError
 from penstock.options import (
     option_slot,
-    resolve_insert_options,
     resolve_view_options,
     sink_job_options,
 )
 from penstock.plan import analyze_jobs  # noqa: F401 - says what its statements do
 from penstock.plan.analysis import Analysis, by_statement
 from penstock.plan.computed import computed_functions, with_computed_types
+from penstock.plan.insert_options import insert_options
 from penstock.plan.kept_groups import with_changes_of_groups
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.made_jobs import grows_by_batches
@@ -301,7 +301,7 @@ def _select(statement: s.Select, session: Session) -> Analysis:
 
 @by_statement.register
 def _insert(statement: s.Insert, session: Session) -> Analysis:
-    options = resolve_insert_options(statement.options, statement.target, session.settings)
+    options = insert_options(statement, session)
     found = session.catalog.find(statement.target)
     if found is None:
         if not session.lenient:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
@@ -35,6 +36,7 @@ from penstock.plan.trees import (
     unmark_aggregate,
     unmark_aggregates,
 )
+from penstock.sql.fields import field_of
 from penstock.sql.format import format_tree
 from penstock.sql.spans import own_span, span_of
 from penstock.types import INT, TIMESTAMP
@@ -50,6 +52,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> exp.Expr:
     """A call of a function: the user's, Spark's or another system's, if it may be used at all."""
     name = node.name
     span = own_span(node)
+    _read_fields(node)
     user = binder.user_function(name)
     if user is not None:
         return _user(binder, node, user)
@@ -266,6 +269,29 @@ def _as_lambda(argument: exp.Expr) -> exp.Expr:
     if isinstance(argument, exp.JSONExtract) and isinstance(name, exp.Column) and name.args.get("table") is None:
         return exp.Lambda(this=argument.expression.copy(), expressions=[name.this.copy()])
     return argument
+
+
+def _read_fields(node: exp.Anonymous) -> None:
+    """`UPPER(address->city)`, which reads like a lambda, is a field of a struct where a function takes none."""
+    info = find_function(node.name)
+    for argument in node.expressions[:1] if info is not None and info.higher_order else node.expressions:
+        names = _named_fields(argument)
+        if names is not None:
+            read: exp.Expr = exp.Column(this=names[0].copy())
+            read = reduce(field_of, [name.copy() for name in names[1:]], read)
+            argument.replace(keep_place(read, argument))
+
+
+def _named_fields(argument: exp.Expr) -> list[exp.Expr] | None:
+    """The names in `a -> b`, `a -> b.c`; None where it is a lambda that computes something."""
+    if not isinstance(argument, exp.Lambda) or len(argument.expressions) != 1:
+        return None
+    names: list[exp.Expr] = []
+    body = argument.this
+    while isinstance(body, exp.Dot) and isinstance(body.expression, exp.Identifier):
+        names.insert(0, body.expression)
+        body = body.this
+    return [argument.expressions[0], *body.parts, *names] if isinstance(body, exp.Column) else None
 
 
 def _check_count(node: exp.Anonymous, info: FunctionInfo, count: int) -> None:

@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from penstock.catalog.model import SinkDefinition
 from penstock.errors import NotYetError, PenstockError
-from penstock.options import option_slot, resolve_insert_options, sink_job_options
+from penstock.options import option_slot, sink_job_options
+from penstock.plan.insert_options import insert_options
 from penstock.plan.job_plan import plan_job
 from penstock.sql import statements as s
 
@@ -83,7 +84,7 @@ def _jobs(statement: s.Statement, analysis: Analysis) -> Iterator[tuple[s.Statem
 
 def _check_options(statement: s.Statement, analysis: Analysis, session: Session) -> None:
     if isinstance(statement, s.Insert):
-        check_insert_options(resolve_insert_options(statement.options, statement.target, session.settings))
+        check_insert_options(insert_options(statement, session))
     elif isinstance(statement, s.CreateSink) and isinstance(analysis.definition, SinkDefinition):
         found = analysis.definition
         check_insert_options(sink_job_options(found.options, found.name, session.settings))

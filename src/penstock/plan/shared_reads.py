@@ -14,7 +14,7 @@ from sqlglot import exp
 from penstock.catalog.define import as_sink
 from penstock.errors import PenstockError
 from penstock.frozen import frozen
-from penstock.options import resolve_insert_options
+from penstock.plan.insert_options import insert_options
 from penstock.plan.job_plan import JobPlan, plan_job
 from penstock.plan.trees import nondeterministic_call
 
@@ -59,7 +59,7 @@ def _name(inserts: Sequence[Insert], session: Session) -> str:
         found = session.catalog.find(insert.target)
         targets.append(insert.target.text if found is None else found.name.text)
     if len(inserts) == 1:
-        options = resolve_insert_options(inserts[0].options, inserts[0].target, session.settings)
+        options = insert_options(inserts[0], session)
         return options.job_name or f"insert_{targets[0]}"
     more = [f"and_{len(targets) - _NAMED}_more"] if len(targets) > _NAMED else []
     return "_".join(["insert", *targets[:_NAMED], *more])
@@ -67,9 +67,7 @@ def _name(inserts: Sequence[Insert], session: Session) -> str:
 
 def _relation(insert: Insert, plan: LogicalPlan, session: Session) -> str | None:
     """The stream whose rows an INSERT can take from a reading that others share; None where it cannot."""
-    if insert.options or nondeterministic_call(plan.spark) is not None:
-        return None
-    if resolve_insert_options((), insert.target, session.settings).mode == "realtime":
+    if insert_options(insert, session).given or nondeterministic_call(plan.spark) is not None:
         return None
     try:
         found = session.catalog.find(insert.target)

@@ -47,6 +47,9 @@ _TYPES: Final = re.compile(r"\[DATATYPE_MISMATCH[A-Z_.]*\] Cannot resolve (?P<te
 _MARKED: Final = re.compile(r"^== SQL[^\n]*==\n(?P<lines>(?:[^\n]*\n *\^+ *(?:\n|$))+)", re.MULTILINE)
 _KEPT: Final = re.compile(r"\[(?P<condition>[A-Z_]+)\] (?P<message>.+)", re.DOTALL)
 _MANY_ROWS: Final = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
+# Columns that a relation computes are the only values that the query has no text of. Of what is in a query Spark marks
+# the place, but for sums, where it adds by itself, and for signs (`-n`, ABS).
+_CALLED: Final = "== DataFrame =="
 _LONGEST: Final = 400
 _LONGEST_EXPRESSION: Final = 120
 
@@ -91,7 +94,7 @@ def as_failure(where: str, error: BaseException) -> PenstockError:
         return RuntimeFailure(
             "SINK_UNAVAILABLE" if _NOT_WRITTEN.search(silent[0]) else "SOURCE_UNAVAILABLE",
             f"{where}: {NO_ANSWER} ({silent[0].strip()[:_LONGEST]})",
-            hint="the job tries again by itself; look at the broker and at bootstrap_servers",
+            hint="look at the broker and at bootstrap_servers; a job that runs tries again by itself",
             detail=text,
         )
     if _MANY_ROWS in text:
@@ -123,7 +126,7 @@ def kept_failure(text: str | None, hint: str | None = None) -> RuntimeFailure:
 
 def not_made(error: PenstockError) -> PenstockError:
     """The error of a job that is taken back: nothing is left that would try again by itself."""
-    if error.condition != "SINK_UNAVAILABLE":
+    if error.condition not in ("SINK_UNAVAILABLE", "REGISTRY_UNAVAILABLE"):
         return error
     return RuntimeFailure(
         error.condition,
@@ -150,8 +153,11 @@ def _data_error(where: str, text: str) -> RuntimeFailure | None:
     told = told[:1].lower() + told[1:]
     marked = _shown(found["place"])
     hint = _hint(found["kind"], found["text"])
-    if marked is None and found["kind"] == "ARITHMETIC_OVERFLOW":  # Spark knows no place where it adds by itself
-        told, hint = f"{told}, in a sum", SUM_HINT
+    if marked is None and found["kind"] == "ARITHMETIC_OVERFLOW":
+        if _CALLED in found["place"]:
+            told = f"{told}, in a computed column"
+        elif "'try_add'" in found["text"]:
+            told, hint = f"{told}, in a sum", SUM_HINT
     return RuntimeFailure(
         "DATA_ERROR",
         f"{where}: {told[:_LONGEST]}{f' (in {marked})' if marked else ''}",

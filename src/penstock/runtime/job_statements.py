@@ -9,8 +9,9 @@ from penstock.catalog.define import as_sink
 from penstock.catalog.model import MaterializedViewDefinition, ObjectKey, SinkDefinition, SourceDefinition
 from penstock.catalog.text import canonical_text
 from penstock.errors import InternalError
-from penstock.options import resolve_insert_options, sink_job_options
+from penstock.options import sink_job_options
 from penstock.plan.analyze import analyze
+from penstock.plan.insert_options import insert_options
 from penstock.plan.job_plan import plan_job
 from penstock.plan.made_jobs import check_insert_options
 from penstock.plan.shared_reads import insert_jobs, one_reading
@@ -120,7 +121,7 @@ def insert_spec(engine: Engine, text: str) -> JobSpec:
 
 def make_insert_spec(statement: Insert, logical: LogicalPlan, session: Session) -> JobSpec:
     """The job of an INSERT whose query is planned."""
-    options = resolve_insert_options(statement.options, statement.target, session.settings)
+    options = insert_options(statement, session)
     check_insert_options(options)
     found = session.catalog.get(statement.target)
     sink = as_sink(found, statement.target)

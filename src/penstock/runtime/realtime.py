@@ -75,8 +75,9 @@ def check_slots(spec: JobSpec, scans: list[CheckedScan], slots: int) -> None:
 def explain_realtime(statement: Statement | None, plan: LogicalPlan, session: Session) -> str | None:
     """For EXPLAIN of a statement that asks for real-time mode: whether it can have it; None for any other."""
     from penstock.catalog.model import SinkDefinition
-    from penstock.options import resolve_insert_options, resolve_view_options
+    from penstock.options import resolve_view_options
     from penstock.plan.analyze import analyze
+    from penstock.plan.insert_options import insert_options
     from penstock.runtime.job_statements import make_insert_spec, make_sink_spec
 
     try:
@@ -84,7 +85,7 @@ def explain_realtime(statement: Statement | None, plan: LogicalPlan, session: Se
             options = resolve_view_options(statement.options, statement.name, session.settings)
             return None if options.mode != "realtime" else f"no: {_NO_VIEW}"
         if isinstance(statement, Insert):
-            if resolve_insert_options(statement.options, statement.target, session.settings).mode != "realtime":
+            if insert_options(statement, session).mode != "realtime":
                 return None
             spec = make_insert_spec(statement, plan, session)
         elif isinstance(statement, CreateSink):

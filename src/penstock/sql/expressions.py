@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import ClassVar, Final, NoReturn
 
 from sqlglot import exp
@@ -12,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from penstock.errors import ResolutionError
 from penstock.sql.call_grammar import CallGrammar
 from penstock.sql.durations import Duration, NotADuration, parse_duration, unit_name
+from penstock.sql.fields import field_of
 from penstock.sql.moments import DATE_FORM, TIMESTAMP_FORM, NotAMoment, check_date, check_timestamp
 from penstock.sql.reading import NAME_TOKENS, Reader, SyntaxFailure
 from penstock.sql.spans import token_span
@@ -95,7 +97,12 @@ class ExpressionGrammar(CallGrammar):
     UNARY_PARSERS: ClassVar = {kind: Parser.UNARY_PARSERS[kind] for kind in (T.PLUS, T.NOT, T.TILDE, T.DASH)}
 
     def json_path(self, kind: type[exp.Expr], this: exp.Expr, path: exp.Expr | None) -> exp.Expr:
-        """A step into JSON: `this -> 'key'`, `this -> 0`. A path that is computed could not be told from a lambda."""
+        """A step into JSON: `this -> 'key'`, `this -> 0`. A path that is computed could not be told from a lambda.
+
+        A name is a field of a struct, as ksqlDB writes it: `address->city` is `address.city`.
+        """
+        if kind is exp.JSONExtract and isinstance(path, exp.Column):
+            return reduce(field_of, path.parts, this)
         if not isinstance(path, exp.Literal):
             self.step_back()
             self.fail("a key in quotes or a number")

@@ -228,13 +228,13 @@ class Reader(Parser):
         """( a, b, … )"""
         return self.bracketed(self.name)
 
-    def bracketed(self, item: Callable[[], R]) -> tuple[R, ...]:
-        """( item, … ), possibly empty."""
+    def bracketed(self, item: Callable[[], R], *, comma_behind: bool = False) -> tuple[R, ...]:
+        """( item, … ), possibly empty; `comma_behind`: a comma may stand behind the last one."""
         self.expect_symbol(TokenType.L_PAREN, "(")
         found: list[R] = []
         if not self.symbol(TokenType.R_PAREN):
             found.append(item())
-            while self.symbol(TokenType.COMMA):
+            while self.symbol(TokenType.COMMA) and not (comma_behind and self._curr.token_type == TokenType.R_PAREN):
                 found.append(item())
             self.expect_symbol(TokenType.R_PAREN, ")")
         return tuple(found)

@@ -94,7 +94,10 @@ def test_a_connection_has_a_name_among_relations() -> None:
         ("CREATE CONNECTION c WITH (type = 'kafka');", "MISSING_OPTION"),
         ("CREATE CONNECTION c WITH (type = 'iceberg', a = 'b');", "CLAUSE_NOT_YET"),
         ("CREATE CONNECTION c WITH (type = 'kafka', bootstrap_servers = 'c:9092', topic = 't');", "UNKNOWN_OPTION"),
-        ("CREATE CONNECTION c WITH (type = 'kafka', brokers = 'c', kafka.sasl.password = SECRET q);", "UNKNOWN_SECRET"),
+        (
+            "CREATE CONNECTION c WITH (type = 'kafka', brokers = 'c:9092', kafka.sasl.password = SECRET q);",
+            "UNKNOWN_SECRET",
+        ),
     ],
 )
 def test_what_cannot_be(script: str, condition: str) -> None:

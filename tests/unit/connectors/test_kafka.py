@@ -81,6 +81,18 @@ def test_a_secret_by_reference_is_read_when_it_is_used(monkeypatch: pytest.Monke
     assert r'password="with \"quotes\""' in access.java()["sasl.jaas.config"]
 
 
+def test_brokers_by_reference_are_addresses_when_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    definition = declared_source(
+        "CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = 't', bootstrap_servers = '${env:BROKERS}')"
+    )
+    monkeypatch.setenv("BROKERS", "u:hidden@one.example")
+    with pytest.raises(PenstockError, match="of stream s must be addresses with a port each") as raised:
+        access_of(definition, Path())
+    assert "one.example" not in str(raised.value)
+    monkeypatch.setenv("BROKERS", "one.example:9092, two.example:9092 ")
+    assert access_of(definition, Path()).servers == "one.example:9092,two.example:9092"
+
+
 def test_certificates_are_told_to_both_clients(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("CA")
     (tmp_path / "own.pem").write_text("CERTIFICATE")

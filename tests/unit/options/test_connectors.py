@@ -6,7 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penstock.options import known_connectors
+from penstock.errors import OptionError
+from penstock.options import known_connectors, resolve_setting
+from penstock.secrets import Secret
+from penstock.sql.statements import OptionValue
 from tests.unit.options.written import WITH, interval, refusal, resolve
 
 KAFKA = {"connector": "kafka", "topic": "t"}
@@ -76,6 +79,26 @@ def test_c5_every_spelling_of_the_brokers_means_kafka_and_is_one_option(spelling
     assert found.connector == "kafka"
     assert found.values["bootstrap_servers"] == "h1:9092,h2:9092"
     assert found.canonical[1].key == "bootstrap_servers"
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["localhost", "h1:9092,h2", "h1:9092,,h2:9092", "h1:9092,", ":9092", "h1:port", "h1:0", "h1:65536", "h1:1;h2:2",
+     "http://h1:9092", "h1/9092"],
+)  # fmt: skip
+def test_an_address_of_a_broker_without_its_port_is_refused_where_it_stands(written: str) -> None:
+    error = refusal({"connector": "kafka", "topic": "t", "bootstrap_servers": written})
+    assert error.condition == "INVALID_OPTION"
+    assert error.message.endswith(f"addresses with a port each, such as 'host:9092,other:9092', not '{written}'")
+    assert error.span is not None
+    assert error.hint is not None
+    with pytest.raises(OptionError, match="INVALID_SETTING"):
+        resolve_setting("kafka.bootstrap_servers", OptionValue("text", Secret(written)))
+
+
+@pytest.mark.parametrize("written", ["h1:1 , h2:65535", "[::1]:9092", "SASL_SSL://h1.example:9093"])
+def test_addresses_of_brokers_as_their_clients_take_them(written: str) -> None:
+    assert resolve({**KAFKA, "bootstrap_servers": written}).values["bootstrap_servers"] == written
 
 
 @pytest.mark.parametrize("key", ["properties.group.id", "kafka.topic", "kafka.fetch.min.bytes"])

@@ -17,7 +17,7 @@ from penstock.options import (
     setting_notice,
 )
 from penstock.sql.statements import Name
-from tests.unit.options.written import interval, options, value
+from tests.unit.options.written import interval, options, resolve, value
 
 KEY, VALUE = Span(3, 5, 4, 30), Span(3, 20, 4, 45)
 VIEW = Name("hourly")
@@ -187,3 +187,23 @@ def test_the_job_of_an_insert_is_named_after_its_sink() -> None:
     assert resolve_insert_options((), Name("out")).job_name == "insert_out"
     assert resolve_insert_options(options({"job_name": "mine"}), Name("out")).job_name == "mine"
     assert resolve_view_options((), VIEW).job_name is None
+
+
+def test_what_a_sink_says_of_its_jobs_holds_for_an_insert_that_does_not_say_otherwise() -> None:
+    written = {"connector": "kafka", "topic": "t", "mode": "realtime", "late": "drop", "parallelism": 3}
+    sink = resolve(written, role="sink")
+    found = resolve_insert_options(options({"late": "fail"}), Name("out"), {"parallelism": 7}, sink)
+    assert (found.mode, found.late, found.parallelism, found.job_name) == ("realtime", "fail", 3, "insert_out")
+    assert found.given == {"mode", "late", "parallelism"}
+    assert "parallelism" not in found.from_settings
+    assert (
+        resolve_insert_options((), Name("out"), sink=resolve({**written, "job_name": "x"}, role="sink")).job_name == "x"
+    )
+
+
+@pytest.mark.parametrize("key", ["delivery", "sink.delivery-guarantee"])
+def test_what_a_sink_guarantees_is_not_for_an_insert_to_say(key: str) -> None:
+    with pytest.raises(OptionError, match="belongs to the sink: INSERT INTO out cannot change") as caught:
+        resolve_insert_options(options({key: "exactly_once"}), Name("out"))
+    assert (caught.value.condition, caught.value.hint) == ("UNKNOWN_OPTION", "write it in the WITH of CREATE SINK out")
+    assert caught.value.span is not None

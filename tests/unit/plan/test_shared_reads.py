@@ -16,6 +16,7 @@ CREATE STREAM b (symbol STRING, price DOUBLE) WITH (type = 'sink');
 CREATE STREAM c (symbol STRING) WITH (type = 'sink');
 CREATE STREAM d (volume INT) WITH (type = 'sink');
 CREATE STREAM f (n BIGINT, at TIMESTAMP) WITH (type = 'sink');
+CREATE SINK g (symbol STRING) WITH (connector = 'kafka', topic = 'g', late = 'drop');
 """
 CHEAP = "INSERT INTO a SELECT symbol, price FROM trades WHERE price < 10;"
 DEAR = "INSERT INTO b SELECT UPPER(symbol), price FROM trades WHERE price >= 10;"
@@ -42,6 +43,7 @@ def test_rows_that_only_pass_share_a_reading() -> None:
         ("INSERT INTO c SELECT k FROM plain;", "insert_c"),
         ("INSERT INTO a SELECT symbol, price FROM trades WHERE price > 99;", "insert_a"),
         ("INSERT INTO c WITH (job_name = 'mine') SELECT symbol FROM trades;", "mine"),
+        ("INSERT INTO g SELECT symbol FROM trades;", "insert_g"),
         ("INSERT INTO c SELECT symbol FROM trades JOIN names ON symbol = id;", "insert_c"),
         ("INSERT INTO b SELECT symbol, RAND() FROM trades;", "insert_b"),
         ("INSERT INTO f SELECT 1, CURRENT_TIMESTAMP FROM trades WHERE price > 1;", "insert_f"),
@@ -50,7 +52,7 @@ def test_rows_that_only_pass_share_a_reading() -> None:
             "insert_f",
         ),
     ],
-    ids=["stream", "target", "options", "dimension", "random", "clock", "window"],
+    ids=["stream", "target", "options", "options of the sink", "dimension", "random", "clock", "window"],
 )
 def test_others_are_jobs_of_their_own(other: str, name: str) -> None:
     first = CHEAP + "INSERT INTO d SELECT volume FROM trades;"

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import JobFailed, PenstockError, RuntimeFailure
 from penstock.runtime.backoff import transient
-from penstock.runtime.failures import as_failure, kept_failure, kept_text
+from penstock.runtime.failures import as_failure, kept_failure, kept_text, not_made
 from penstock.stores.views import ViewStore
 
 CAST = (
@@ -77,6 +77,15 @@ ANSI = 'If necessary set "spark.sql.ansi.enabled" to "false" to bypass this erro
             "overflow, in a sum",
             "sum a wider type",
         ),
+        (
+            (
+                f"[ARITHMETIC_OVERFLOW] overflow. Use 'try_add' to tolerate overflow and return NULL instead. {ANSI} 22003\n"
+                '== DataFrame ==\n"cast" was called from\njava.base/jdk.internal.reflect.Native\n'
+            ),
+            "overflow, in a computed column",
+            "TRY_ADD gives NULL",
+        ),
+        (f"[ARITHMETIC_OVERFLOW] overflow. {ANSI} 22003", "overflow", "CAST to a wider type"),
         (
             (
                 f"[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate divisor being 0. {ANSI} 22012\n"
@@ -188,3 +197,18 @@ def test_a_subquery_for_one_value_with_many_rows_is_an_error_of_the_data() -> No
     store.close()
     assert raised.value.condition == "DATA_ERROR"
     assert raised.value.message == "a subquery that stands for one value has more than one row"
+
+
+@pytest.mark.parametrize("condition", ["SINK_UNAVAILABLE", "REGISTRY_UNAVAILABLE"])
+def test_a_job_that_was_taken_back_is_not_tried_again(condition: str) -> None:
+    """Nobody is left to keep the promise that the error of a job that runs makes."""
+    found = not_made(
+        RuntimeFailure(condition, "who is meant", hint="a job that runs tries again by itself", detail="d")
+    )
+    assert (found.condition, found.message, found.detail) == (condition, "who is meant", "d")
+    assert found.hint == "nothing was created; look after the service that the message names, then create it again"
+
+
+def test_an_error_that_promises_nothing_stays_as_it_is() -> None:
+    error = RuntimeFailure("INVALID_ROWS", "these", hint="mend them")
+    assert not_made(error) is error

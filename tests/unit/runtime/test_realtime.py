@@ -29,6 +29,8 @@ RELATIONS = """
     CREATE SINK dated (n BIGINT, at TIMESTAMP METADATA FROM 'timestamp') WITH (connector = 'kafka', topic = 'o');
     CREATE SINK narrow (n BIGINT) WITH (connector = 'kafka', topic = 'o', 'sink.parallelism' = 1);
     CREATE SINK nowhere (n BIGINT) WITH (connector = 'blackhole');
+    CREATE SINK fast (n BIGINT) WITH (connector = 'kafka', topic = 'o', mode = 'realtime');
+    CREATE SINK asked WITH (connector = 'kafka', topic = 'o', mode = 'realtime') AS SELECT n FROM s;
 """
 WINDOW = "COUNT(*) FROM TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' SECOND) GROUP BY window_start"
 
@@ -93,6 +95,16 @@ def test_a_view_and_who_does_not_ask() -> None:
     )
     assert told("CREATE MATERIALIZED VIEW v AS SELECT n FROM s") is None
     assert told("INSERT INTO out SELECT n FROM s") is None
+
+
+def test_a_sink_that_asks_for_it_asks_for_its_inserts() -> None:
+    yes = "yes: each row is written at once, at least once; offsets are kept every 300 seconds"
+    assert told("INSERT INTO fast SELECT n FROM s") == yes
+    assert told(f"INSERT INTO fast SELECT {WINDOW}") == (
+        "no: it keeps state between rows: windows, joins, DISTINCT and aggregates need batches"
+    )
+    assert told("INSERT INTO fast WITH (mode = 'microbatch') SELECT n FROM s") is None
+    assert told("INSERT INTO asked SELECT n FROM s") is None  # what stands there is for its own job
 
 
 def test_a_sink_with_its_query() -> None:

@@ -254,7 +254,7 @@ def test_column_forms() -> None:
         ("a INT KEY", "DIALECT_NOT_YET"),
         ("*", "CLAUSE_NOT_YET"),
         ("a INT GENERATED ALWAYS AS IDENTITY", "CLAUSE_NOT_YET"),
-        ("a INT,", "SYNTAX_ERROR"),
+        ("a INT,,", "SYNTAX_ERROR"),
         ("a", "SYNTAX_ERROR"),
         ("a INT b INT", "SYNTAX_ERROR"),
         ("a INT METADATA HEADER('k')", "SYNTAX_ERROR"),

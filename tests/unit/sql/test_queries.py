@@ -291,7 +291,7 @@ def test_everything_of_a_query_at_once() -> None:
         ("SELECT COUNT(DISTINCT) FROM t", "expected an expression, found )", 22),
         ("SELECT SUM(a) FILTER (b > 1) FROM t", "expected WHERE, found b", 23),
         ("SELECT SUM(a) OVER (ROWS 5) FROM t", "expected PRECEDING or FOLLOWING, found )", 27),
-        ("SELECT a -> b FROM t", "expected a key in quotes or a number, found b", 13),
+        ("SELECT a ->> b FROM t", "expected a key in quotes or a number, found b", 14),
         ("SELECT a. FROM t", "expected an expression, found FROM", 11),
         ("SELECT a FROM t. AS u", "expected a table name, found AS", 18),
         ("SELECT 1 UNION ALL FROM t", "expected SELECT, found FROM", 20),

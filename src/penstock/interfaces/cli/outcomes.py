@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.options import resolve_insert_options
+from penstock.plan.insert_options import insert_options
 from penstock.plan.shared_reads import insert_jobs
 from penstock.sql import statements as s
 
@@ -109,5 +109,5 @@ def _insert_job(statement: s.Insert, session: Session) -> tuple[str, ...]:
     if rows_given(statement) is not None:
         return ()
     target = session.catalog.find(statement.target)
-    options = resolve_insert_options(statement.options, statement.target, session.settings)
+    options = insert_options(statement, session)
     return (options.job_name or f"insert_{target.name.text if target is not None else statement.target}",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from penstock.options.brokers import BROKERS
 from penstock.options.schema import BOTH, SINK, SOURCE, Alias, ConnectorSpec, Draft, OptionSpec, Problem
 from penstock.options.schemas.common import BAD_DATA, DELIVERY, PRIMARY_KEY, SINK_PARALLELISM, STREAM_SOURCE
 from penstock.options.schemas.kafka_client import CLIENT, SASL_MECHANISM
@@ -29,7 +30,7 @@ _BATCHES: Final = "each batch is written as a whole, and at once"
 
 BOOTSTRAP: Final = OptionSpec(
     "bootstrap_servers",
-    Text(pattern=r"[^\s,]+(\s*,\s*[^\s,]+)*", expects="addresses such as 'host:9092,other:9092'"),
+    BROKERS,
     "the brokers, as host:port, separated by commas",
     aliases=(
         "properties.bootstrap.servers",

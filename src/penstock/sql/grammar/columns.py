@@ -48,7 +48,7 @@ def column_list(p: PenstockParser) -> Columns:
     if p.current.token_type == T.L_PAREN and p.following.token_type == T.STAR:
         p.step()
         p.not_yet("columns taken from a schema registry are not there yet", "list the columns and their types")
-    p.bracketed(lambda: _item(p, found))
+    p.bracketed(lambda: _item(p, found), comma_behind=True)  # as RisingWave's examples have it
     for column in found.columns:
         _storable(column.type, column.type_span)
     return found
