@@ -92,10 +92,6 @@ def check_views(plan: LogicalPlan, known: Mapping[str, Scan | Core]) -> None:
     """What is not answered over materialized views; NotFinishableError says why."""
     if not any(_is_view(found) for found in known.values()):
         return
-    others = [found for found in known.values() if not in_store(found)]
-    if others and plan.root.kind != "materialized view":
-        name = others[0].words if isinstance(others[0], Core) else f'"{others[0].relation}"'
-        raise NotFinishableError(f"it reads {name} as well; keep that as a materialized view, and write it to the sink")
     if plan.emit is not Emit.CHANGES and any(
         isinstance(node, Aggregate) and node.window is not None for node in _above_cores(plan.root)
     ):
