@@ -74,8 +74,10 @@ def parents_of(plan: FinishPlan) -> tuple[str, ...]:
 def view_words(plan: FinishPlan) -> str:
     """For EXPLAIN: who answers a query over materialized views alone, and when."""
     names = parents_of(plan)
-    whose = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     who = "" if plan.asked else "no Spark: "
+    if not names:
+        return f"{who}the view store answers the query once, from the rows that are written out in it"
+    whose = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     return f"{who}in the transaction of each batch that changes {whose}, the view store answers the query"
 
 

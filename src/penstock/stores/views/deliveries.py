@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.frozen import frozen
 from penstock.stores.duckdb_types import from_duckdb, quoted, typed
 from penstock.stores.views import records
-from penstock.stores.views.change_log import batch_changes, extent, logged_changes, trim_batches
+from penstock.stores.views.change_log import batch_changes, extent, logged_changes, merged_changes, trim_batches
 from penstock.stores.views.database import fetched, one_row
 from penstock.stores.views.finish_view import FinishView
 from penstock.stores.views.handed import NOTHING_HANDED, STAGED, Handed
@@ -70,7 +70,8 @@ class Deliveries(StoreReading):
         """Bring the rows of a batch into a view ahead of the ledger, and tell what has changed: for a sink, which is
         told before the batch is committed. A batch that is staged already has the same changes again.
 
-        Of a view that is built on others as well, it tells also what those have changed since the batch before."""
+        Of a view that is built on others as well, it tells also what those have changed since the batch before, merged
+        into one change a key."""
         with self._lock:
             table = self._table(view)
             changes, told = 0, self._handed.get(view, NOTHING_HANDED)
@@ -90,7 +91,9 @@ class Deliveries(StoreReading):
                 if not table.parents:
                     return batch_changes(reader, table, batch_id)
                 self._handed[view] = told
-                return logged_changes(reader, table, told.since, told.upto - told.since)
+                adds = table.spec.finish is not None and table.spec.finish.only_adds
+                tell = logged_changes if adds else merged_changes
+                return tell(reader, table, told.since, told.upto - told.since)
 
     def handed(self, view: str) -> int:
         """The last change of a view that batches have handed to its sink; 0 before the first."""

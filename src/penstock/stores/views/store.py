@@ -145,7 +145,7 @@ class ViewStore(Deliveries, JobRecords):
                 writer.execute(
                     "INSERT INTO store.views VALUES (?, ?, ?, 1, -1)", [table.id, spec.name, spec_to_text(spec)]
                 )
-                if table.parents:
+                if isinstance(table, AddedView | FinishView) and (table.parents or not table.fed):
                     changes, waits = self._chain.fill_new(writer, table, self._clock(), versions)
             self._last_seq[spec.name] = changes
             if waits is not None:
