@@ -188,7 +188,8 @@ def finished(plan: LogicalPlan) -> Finished:
             earlier = known.setdefault(found.relation, found)
             if isinstance(earlier, Scan) and isinstance(found, Scan) and earlier.key != found.key:
                 raise NotFinishableError(f'"{found.relation}" is read with all versions of its rows, and without')
-    if not any(isinstance(each, Core) or not each.looked_up for each in known.values()):
+    constant = not known and plan.root.kind == "materialized view"
+    if not constant and not any(isinstance(each, Core) or not each.looked_up for each in known.values()):
         raise NotFinishableError("it reads no stream and no table that batches bring rows of")
     for found in known.values():
         _check(found)

@@ -146,8 +146,10 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     if kept_dimensions := [rows.read for rows in made.plan.rows if rows.dimension]:
         more["dimensions"] = kept_dimensions
     kept = StateDescription(json.dumps({**json.loads(job.state), **more}, sort_keys=True))
+    written = "; its changes are written to the sink" if views and plan.root.kind in ("sink", "topic") else ""
     return replace(
         job,
+        how=f"{job.how}{written}",
         columns=columns,
         finish=made.plan,
         state=kept.text,

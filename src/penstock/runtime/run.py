@@ -254,11 +254,14 @@ class Run:
         return any(methods[each.plan.id] != each.method for each in self._dimensions)
 
     def latest(self) -> dict[str, dict[int, int]]:
-        """Where the input of each scan ends now."""
-        return {
+        """Where the input of each scan ends now; and where the changes do that views below make for a sink."""
+        found = {
             scan.scan.id: dict(source_of(scan.definition.options.connector).latest(scan.request))
             for scan in self._scans
         }
+        if self.spec.follows_views and self.spec.view is not None:
+            found[self.spec.view] = {0: self._store.last_seq(self.spec.view) + 1}
+        return found
 
     def looked(self, since_us: int) -> bool:
         """Whether `latest` tells of everything that was there at a moment."""

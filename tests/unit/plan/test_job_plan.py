@@ -602,5 +602,5 @@ def test_a_bounded_query_is_no_job() -> None:
 
 @pytest.mark.parametrize("query", ["SELECT 1 AS x", "VALUES (1)", "SELECT COUNT(*) AS n FROM (VALUES (1)) AS t(x)"])
 def test_a_query_that_reads_nothing_is_refused_by_name(query: str) -> None:
-    with pytest.raises(NotYetError, match="rows that are written out cannot feed a job yet"):
+    with pytest.raises(NotYetError, match="rows that are written out cannot feed a job"):
         plan_job(planned(f"CREATE MATERIALIZED VIEW v AS {query}"))
