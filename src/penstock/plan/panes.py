@@ -5,9 +5,9 @@ partial results by key and pane and keeps nothing; the store merges a window whe
 row that comes behind the watermark counts in those of its windows that are open, and in no other. A window of TUMBLE is
 one pane: there the gain is that no group goes through Spark's state (benchmarks/hop.py).
 
-What has to hold: one window, TUMBLE or HOP with EMIT FINAL, over one stream, for a view or a sink; aggregates that merge;
-nothing above them but projections and conditions that the store can compute; nothing below them that reads the window
-itself.
+What has to hold: one window, TUMBLE or HOP with EMIT FINAL, over one stream, for a view or a sink; aggregates that
+merge; nothing above them but projections and conditions that the store can compute; nothing below them that reads the
+window itself.
 
 Windows whose rows are compared with each other when they close are kept in the same way: see best_rows.
 """
