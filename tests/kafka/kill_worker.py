@@ -23,9 +23,9 @@ def main(state: str, address: str, source: str, target: str) -> None:
         jobs = {row[0] for row in db.sql("SELECT name FROM penstock.jobs").rows()}
         if "insert_exact" not in jobs:
             db.execute("INSERT INTO exact SELECT id FROM numbers")
-        if "insert_windows" not in jobs:  # Spark closes these
+        if "insert_windows" not in jobs:
             db.execute(
-                "INSERT INTO windows WITH (state = 'spark') SELECT window_start, COUNT(*) "
+                "INSERT INTO windows SELECT window_start, COUNT(*) "
                 "FROM TUMBLE(TABLE numbers, DESCRIPTOR(ts), INTERVAL '10' SECOND) GROUP BY window_start"
             )
         if "insert_hops" not in jobs:  # the view store closes these

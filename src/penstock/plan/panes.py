@@ -5,8 +5,8 @@ partial results by key and pane and keeps nothing; the store merges a window whe
 row that comes behind the watermark counts in those of its windows that are open, and in no other. A window of TUMBLE is
 one pane: there the gain is that no group goes through Spark's state (benchmarks/hop.py).
 
-What has to hold: one window, TUMBLE or HOP with EMIT FINAL, over one stream, for a view or a sink; aggregates that
-merge; nothing above them but projections and conditions that the store can compute; nothing below them that reads the
+What has to hold: one window, TUMBLE or HOP with EMIT FINAL, over one stream, for a view, or for a sink of windows that
+overlap much; aggregates that merge; nothing above them but projections and conditions that the store can compute; nothing below them that reads the
 window itself.
 
 Windows whose rows are compared with each other when they close are kept in the same way: see best_rows.
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.windows import WindowSpec
 
+# The rows of a view go to the store anyway. Those of a sink can stay with Spark's executors, so they do unless panes are
+# several times fewer: where a row is in so many windows or more.
+FEWEST_WINDOWS_OF_A_SINK: Final = 3
 # Results for which the view store can keep windows: a view, and a sink, which is handed what closes.
 STORED: Final = frozenset({"materialized view", "sink", "topic"})
 _CUT: Final = ("TUMBLE", "HOP")  # the windows that panes make up
@@ -64,7 +67,12 @@ class Panes:
 def panes_of(plan: LogicalPlan, found: JobScans) -> Panes | None:
     """The panes of a query; None where it has no such windows, NotMergeableError where Spark has to keep them."""
     spec = _window(plan)
-    return None if spec is None else _panes(plan, found, _plan(spec), None)
+    if spec is None:
+        return None
+    made = _plan(spec)
+    if plan.root.kind != "materialized view" and made.windows < FEWEST_WINDOWS_OF_A_SINK:
+        return None
+    return _panes(plan, found, made, None)
 
 
 def best_panes(plan: LogicalPlan, found: JobScans, best: BestRows) -> Panes:

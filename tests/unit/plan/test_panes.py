@@ -136,6 +136,18 @@ def test_only_views_have_panes() -> None:
     assert "engine      Spark; windows close there" in plan_text(asked)
 
 
+@pytest.mark.parametrize(
+    ("window", "kind"),
+    [("TUMBLE(ts, INTERVAL '10' SECOND)", "append"), ("HOP(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND)", "append"),
+     (HOP, "panes")],
+)  # fmt: skip
+def test_spark_writes_windows_of_sinks_that_hardly_overlap(window: str, kind: str) -> None:
+    """Its executors do, each its share; a view of the same windows is in the store anyway."""
+    query = f"SELECT symbol, COUNT(*) AS n FROM trades GROUP BY symbol, {window}"
+    sink = planned(f"CREATE SINK s WITH (connector = 'console') AS {query};")
+    assert (plan_job(sink).kind, job(query).kind) == (kind, "panes")
+
+
 def test_explain_tells_of_panes() -> None:
     """P2: who keeps what."""
     plan = planned(f"CREATE MATERIALIZED VIEW v AS SELECT COUNT(*) AS n FROM trades GROUP BY {HOP};")
