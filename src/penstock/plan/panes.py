@@ -6,8 +6,8 @@ row that comes behind the watermark counts in those of its windows that are open
 one pane: there the gain is that no group goes through Spark's state (benchmarks/hop.py).
 
 What has to hold: one window, TUMBLE or HOP with EMIT FINAL, over one stream, for a view, or for a sink of windows that
-overlap much; aggregates that merge; nothing above them but projections and conditions that the store can compute; nothing below them that reads the
-window itself.
+overlap much; aggregates that merge; nothing above them but projections and conditions that the store can compute;
+nothing below them that reads the window itself.
 
 Windows whose rows are compared with each other when they close are kept in the same way: see best_rows.
 """
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.windows import WindowSpec
 
-# The rows of a view go to the store anyway. Those of a sink can stay with Spark's executors, so they do unless panes are
-# several times fewer: where a row is in so many windows or more.
+# The rows of a view go to the store anyway. Those of a sink can stay with Spark's executors, and do where panes would not
+# be several times fewer: a row has to be in so many windows.
 FEWEST_WINDOWS_OF_A_SINK: Final = 3
 # Results for which the view store can keep windows: a view, and a sink, which is handed what closes.
 STORED: Final = frozenset({"materialized view", "sink", "topic"})
