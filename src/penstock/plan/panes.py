@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.windows import WindowSpec
 
-# The rows of a view go to the store anyway. Those of a sink can stay with Spark's executors, and do where panes would not
-# be several times fewer: a row has to be in so many windows.
+# The rows of a view go to the store anyway. Those of a sink can stay with Spark's executors, and do unless panes are
+# several times fewer: a row has to be in so many windows.
 FEWEST_WINDOWS_OF_A_SINK: Final = 3
 # Results for which the view store can keep windows: a view, and a sink, which is handed what closes.
 STORED: Final = frozenset({"materialized view", "sink", "topic"})
