@@ -200,8 +200,8 @@ def _check(node: Node, plan: LogicalPlan) -> None:
         hint = "INSERT INTO … VALUES writes rows to a stream or a sink once"
         if plan.root.kind == "materialized view":
             hint = (
-                "a view of them keeps values whose types are known, CAST(NULL AS INT), and that stay what they are, which "
-                "NOW() and RAND() do not; " + hint
+                "a view of them keeps values whose types are known, CAST(NULL AS INT), and that stay what they are, "
+                "which NOW() and RAND() do not; " + hint
             )
         raise _not_yet("rows that are written out cannot feed a job with this query yet", hint, None)
     else:

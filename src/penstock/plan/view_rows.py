@@ -15,11 +15,13 @@ from sqlglot import exp
 from penstock.errors import NotYetError
 from penstock.plan.core_rows import in_store
 from penstock.plan.finish_orders import NotFinishableError
+from penstock.plan.finish_plan import CLOCK_CALL, FORGOTTEN, KeptColumn
 from penstock.plan.nodes import Aggregate, Core, Scan
-from penstock.plan.store_terms import UNKNOWN, kept
+from penstock.plan.store_terms import UNKNOWN, kept, quoted
 from penstock.plan.store_text import kept_query
 from penstock.plan.trees import aliased, identifier, select
 from penstock.sql.statements import Emit
+from penstock.types import TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,6 +65,24 @@ def _of_view(rows: CoreRows, place: int, found: KeptRows, scan: Scan, asked: Ask
         columns=tuple(replace(entry, type=kind or UNKNOWN) for entry, (_, kind) in typed),
         read=text,
         dimension=not _is_view(scan),
+    )
+
+
+def forgotten_rows(rows: tuple[KeptRows, ...]) -> tuple[KeptRows, ...]:
+    """The rows that a finish reads, those of materialized views for a time only: a `state_ttl` counts from when a row
+    came there."""
+    return tuple(
+        replace(
+            each,
+            columns=(*each.columns, KeptColumn(FORGOTTEN, TIMESTAMP)),
+            shown=(*each.shown, "its time by state_ttl"),
+            read=f"SELECT *, {quoted(CLOCK_CALL)}() AS {quoted(FORGOTTEN)} FROM ({each.read})",
+            until=(*each.until, FORGOTTEN),
+            stamps=(*each.stamps, FORGOTTEN),
+        )
+        if each.of_view
+        else each
+        for each in rows
     )
 
 

@@ -50,7 +50,8 @@ class FinishText:
                 sources.append(self.kept[-1].source)
             else:
                 parent = views[rows.relation]
-                stamped = StampedRows(f"store.r{number}_{place}", place, rows, parent) if rows.stamps else None
+                table = f"store.r{number}_{place}"
+                stamped = StampedRows(table, place, rows, parent, spec.ttl_us) if rows.stamps else None
                 self.views.append(stamped or ViewRows(place, rows, parent))
                 sources.append(self.views[-1].source)
         self.stages: list[StageText] = []
