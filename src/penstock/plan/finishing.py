@@ -44,7 +44,7 @@ from penstock.plan.trees import (
     select,
     subquery,
 )
-from penstock.plan.view_rows import check_views, forgotten_rows, of_views, parents_of, view_words
+from penstock.plan.view_rows import check_views, of_views, parents_of, view_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -220,7 +220,7 @@ def finished(plan: LogicalPlan) -> Finished:
         if plan.ttl is None:  # a row counts from the batch that last brought it
             read = kept_fewer(read, stages, cut.trees)
         elif plan.ttl.asked and not stages[-1].once and all(in_store(each) for each in known.values()):
-            read = forgotten_rows(read)
+            read = of_views(rows, known, asked, forgotten=True)
         types = _types(stages[-1].columns[: len(names)], plan)
     except DiffersError as error:
         raise NotFinishableError(_unknown(error.node)) from error

@@ -64,8 +64,9 @@ __all__ = [
 
 
 _IN_SPARK: Final = (
-    "leave the option out; Spark keeps one GROUP BY over rows that are only added, with COUNT, SUM, AVG, MIN and MAX, "
-    "also over DISTINCT values and with FILTER, or SELECT DISTINCT"
+    "leave the option out, and the view store keeps what the query needs; Spark keeps one GROUP BY over rows that are "
+    "only added, with COUNT, SUM, AVG, MIN and MAX, also over DISTINCT values and with FILTER, or SELECT DISTINCT; "
+    "with the option or without, it keeps rankings of windows that close and joins within a bound of time"
 )
 
 

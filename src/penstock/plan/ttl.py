@@ -111,7 +111,7 @@ def job_with_ttl(plan: LogicalPlan, job: JobPlan) -> JobPlan:
         hint = (
             "leave state = 'spark' out"
             if plan.state == "spark"
-            else "bound it with a window or event times, or give DISTINCT ON an ORDER BY"
+            else "bound it with a window or event times, or give DISTINCT ON an ORDER BY of a column"
         )
         raise _not_yet("over state that Spark keeps", hint)
     return job
