@@ -246,7 +246,8 @@ class Stage:
     other; none: it is answered as a whole. `unique` are the columns that tell the rows apart; None: the same row may be
     there twice. `words` name the stage in EXPLAIN: the user's name of the subquery. `timed`: the text asks the clock of
     the view, so that any row of the answer may be another one as time goes on. `once`: the answer for the rows of a
-    batch is added to it and never made anew; see plan.met_once.
+    batch is added to it and never made anew; see plan.met_once. `meets`: the same for rows that change. Of the leaf
+    with a key the rows that come are answered, beside the others as they are then; what a row gave goes when it goes.
     """
 
     words: str
@@ -257,6 +258,7 @@ class Stage:
     unique: tuple[str, ...] | None
     timed: bool = False
     once: bool = False
+    meets: bool = False
 
 
 @frozen
