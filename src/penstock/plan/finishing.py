@@ -141,7 +141,7 @@ class Finished:
     def _step(self, stage: Stage) -> str:
         names = [name for name, _ in stage.columns if not name.startswith(HIDDEN_PREFIX)]
         kept = "" if stage is self.plan.view else f" ({', '.join(names)}), kept"
-        if stage.once:
+        if stage.once or stage.meets:
             return f"{stage.words}{kept}, {self._once(stage)}"
         if stage.timed:
             return f"{stage.words}{kept}, as a whole, after each batch and every second: the clock decides"
@@ -151,10 +151,12 @@ class Finished:
 
     def _once(self, stage: Stage) -> str:
         """What a stage that is answered once has to do with the rows that come."""
-        came = [self._source(leaf.source) for leaf in stage.leaves if leaf.fresh]
-        there = [self._source(leaf.source) for leaf in stage.leaves if not leaf.fresh]
+        in_front = [leaf for leaf in stage.leaves if leaf.fresh or (stage.meets and leaf.key)]
+        came = [self._source(leaf.source) for leaf in in_front]
+        there = [self._source(leaf.source) for leaf in stage.leaves if leaf not in in_front]
         met = " and ".join(dict.fromkeys(there))
-        rows = f"once, for each row of {' and '.join(dict.fromkeys(came))} that a batch brings"
+        until = ", until that goes or another one takes its place" if stage.meets else ""
+        rows = f"once, for each row of {' and '.join(dict.fromkeys(came))} that a batch brings{until}"
         if not there:
             return rows
         return f"{rows}, beside {met} as of that batch, with the changes that it brings itself"
@@ -219,6 +221,8 @@ def finished(plan: LogicalPlan) -> Finished:
         read = passing_rows(read, stages)
         if plan.ttl is None:  # a row counts from the batch that last brought it
             read = kept_fewer(read, stages, cut.trees)
+        elif plan.ttl.asked and not stages[-1].once and all(in_store(each) for each in known.values()):
+            read = of_views(rows, known, asked, forgotten=True)
         types = _types(stages[-1].columns[: len(names)], plan)
     except DiffersError as error:
         raise NotFinishableError(_unknown(error.node)) from error

@@ -64,8 +64,9 @@ __all__ = [
 
 
 _IN_SPARK: Final = (
-    "leave the option out; Spark keeps one GROUP BY over rows that are only added, with COUNT, SUM, AVG, MIN and MAX, "
-    "also over DISTINCT values and with FILTER, or SELECT DISTINCT"
+    "leave the option out, and the view store keeps what the query needs; Spark keeps one GROUP BY over rows that are "
+    "only added, with COUNT, SUM, AVG, MIN and MAX, also over DISTINCT values and with FILTER, or SELECT DISTINCT; "
+    "with the option or without, it keeps rankings of windows that close and joins within a bound of time"
 )
 
 
@@ -140,6 +141,8 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
         more["kept rows"] = fewer
     if any(stage.once for stage in made.plan.stages):
         more["once"] = [stage.once for stage in made.plan.stages]
+    if any(stage.meets for stage in made.plan.stages):
+        more["meets"] = [stage.meets for stage in made.plan.stages]
     views = parents_of(made.plan)
     if views:
         more["views"] = [rows.read for rows in made.plan.rows if rows.of_view]
@@ -169,6 +172,8 @@ def _view_job(plan: LogicalPlan, made: Finished) -> JobPlan:
     }  # fmt: skip
     if timed := {rows.relation: rows.shown_while for rows in made.plan.rows if rows.shown_while}:
         described["shown while"] = timed
+    if any(stage.meets for stage in made.plan.stages):
+        described["meets"] = [stage.meets for stage in made.plan.stages]
     state = StateDescription(json.dumps(described, ensure_ascii=False, sort_keys=True))
     return JobPlan(
         kind="append" if added else "finish",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from penstock.plan.context import PlanContext, Relation
     from penstock.plan.expressions import ExpressionBinder
     from penstock.plan.scope import Leaf, Scope
+
+_CURRENT: Final = (
+    "as of PROCTIME() a stream joins a dimension table, a materialized view, rows that replace each other, or a view "
+    "of the latest row of each key"
+)
 
 
 def refuse_method(join: exp.Join) -> None:
@@ -90,8 +95,15 @@ def version_condition(
         if (relation.node.bounded and not context.kept) or relation.open or _looked_up(relation):
             return None
         what = "a join as of PROCTIME() is not there yet in this query"
+        hint = _CURRENT
         if not _is_current(relation):
             what = "rows of a stream that are only added have no version that is current"
+            name = relation.node.relation if isinstance(relation.node, Scan) else leaf.alias
+            hint = (
+                f"say which row of a key is current: CREATE VIEW {name}_now AS SELECT DISTINCT ON (key) * FROM {name} "
+                f"ORDER BY key, ts DESC, and JOIN {name}_now FOR SYSTEM_TIME AS OF PROCTIME(); or leave FOR "
+                f"SYSTEM_TIME out to meet every row; {hint}"
+            )
         elif not _meets_once(join):
             what = f"a {join.side or join.kind} JOIN as of PROCTIME() is not there yet, an inner one and LEFT JOIN are"
     else:
@@ -102,12 +114,11 @@ def version_condition(
             raise _timeless(join, relation, leaf)
         if context.kept and time is not None and not known:
             return exp.GTE(this=asked, expression=column(time, leaf.alias))
-        what = "joins as of an event time are not there yet"
+        what, hint = "joins as of an event time are not there yet", _CURRENT
     raise NotYetError(
         "VERSIONED_JOIN",
         what,
-        hint="as of PROCTIME() a stream joins a dimension table, a materialized view, rows that replace each other, or "
-        "a view of the latest row of each key",
+        hint=hint,
         span=span_of(system_time) or span_of(join.this),
         mode="append",
     )

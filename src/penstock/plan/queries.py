@@ -14,6 +14,7 @@ from penstock.frozen import frozen
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.emission import check_emission, note_emission
 from penstock.plan.finishing import NotFinishableError, finished, with_finish
+from penstock.plan.first_rows import ordered_by_arrival
 from penstock.plan.inlining import checked_inlined
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.nodes import Aggregate, Limit, Output, Scan, TopN, all_nodes
@@ -67,7 +68,8 @@ def plan_output(
 def kept_output(session: Session, query: Query, target: str, names: tuple[Name, ...]) -> LogicalPlan | None:
     """The plan of a materialized view whose rows the view store keeps, also where Spark could keep them; None where it
     cannot."""
-    asked = _Asked(session, query, "materialized view", target, None, names, by_position=False)
+    query = replace(query, tree=ordered_by_arrival(query.tree))
+    asked = _Asked(session, query, "materialized view", target, None, names, by_position=False, forgets=True)
     with suppress(NotYetError):
         return asked.kept_plan()
     return None
@@ -158,6 +160,7 @@ class _Way:
     inlined: bool
     open_windows: bool
     in_spark: bool
+    forgets: bool
 
 
 @frozen
@@ -172,6 +175,7 @@ class _Asked:
     names: tuple[Name, ...]
     by_position: bool
     state: str | None = None
+    forgets: bool = False
 
     def plan(self, *, kept: bool, inlined: bool = False, open_windows: bool = False) -> LogicalPlan:
         """The plan; `kept`: over the whole of what has come so far, `inlined`: with the queries of views in their
@@ -188,7 +192,7 @@ class _Asked:
         unordered = kind not in ("result", "view") and _order_tells_nothing(query.tree)
         if unordered:
             query = replace(query, tree=_unordered(query.tree))
-        way = _Way(kept, inlined, open_windows, in_spark=self.state == "spark" and not kept)
+        way = _Way(kept, inlined, open_windows, in_spark=self.state == "spark" and not kept, forgets=self.forgets)
         relation, context = _plan(session, query, way, continuous=continuous, stored=stored)
         if self.names:
             relation = _renamed(relation, self.names)
@@ -327,6 +331,7 @@ def _plan(session: Session, query: Query, way: _Way, *, continuous: bool, stored
             inlined=way.inlined,
             open_windows=way.open_windows,
             in_spark=way.in_spark,
+            forgets=way.forgets,
         )
 
     relation, context = plan_query(make, query.tree)

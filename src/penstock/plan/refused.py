@@ -201,7 +201,7 @@ def _check(node: Node, plan: LogicalPlan) -> None:
         if plan.root.kind == "materialized view":
             hint = (
                 "a view of them keeps values whose types are known, CAST(NULL AS INT), and that stay what they are, "
-                f"which NOW() and RAND() do not; {hint}"
+                "which NOW() and RAND() do not; " + hint
             )
         raise _not_yet("rows that are written out cannot feed a job with this query yet", hint, None)
     else:

@@ -62,6 +62,10 @@ def with_ttl(
 def _bounded(node: AnyNode, words: str, keeps: str | None) -> AnyNode:
     """The operators with what bounds the uppermost state, which is the view store's; what is below is Spark's. `keeps`:
     what the store keeps to answer the query, where that is another thing with a time to live."""
+    if isinstance(node, Finish) and node.state is None and keeps:  # rows of views, which are kept for their times
+        return replace(
+            node, state=State(keeps, f"what follows from a row is forgotten {words} after it came (state_ttl)")
+        )
     if node.state is None:
         return replace(node, inputs=tuple(_bounded(below, words, keeps) for below in node.inputs))
     if isinstance(node, Finish):
@@ -101,12 +105,13 @@ def job_with_ttl(plan: LogicalPlan, job: JobPlan) -> JobPlan:
     if not plan.ttl.asked:
         return job
     if job.of_views:
-        raise _not_yet("of a view over views", f"set it on what is below: {', '.join(job.views)}")
+        forgets = job.finish is not None and job.finish.forgets
+        return replace(job, ttl_us=plan.ttl.length_us) if forgets else job
     if any(node.state is not None and node.state.bound is None for node in plan.nodes()):
         hint = (
             "leave state = 'spark' out"
             if plan.state == "spark"
-            else "bound it with a window or event times, or give DISTINCT ON an ORDER BY"
+            else "bound it with a window or event times, or give DISTINCT ON an ORDER BY of a column"
         )
         raise _not_yet("over state that Spark keeps", hint)
     return job

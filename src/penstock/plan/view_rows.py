@@ -8,18 +8,20 @@ batches of its own as well, whose rows are kept as those of any stream are.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from sqlglot import exp
 
 from penstock.errors import NotYetError
 from penstock.plan.core_rows import in_store
 from penstock.plan.finish_orders import NotFinishableError
+from penstock.plan.finish_plan import CLOCK_CALL, FORGOTTEN, KeptColumn
 from penstock.plan.nodes import Aggregate, Core, Scan
 from penstock.plan.store_terms import UNKNOWN, kept
 from penstock.plan.store_text import kept_query
-from penstock.plan.trees import aliased, identifier, select
+from penstock.plan.trees import aliased, call, column, identifier, select, typed
 from penstock.sql.statements import Emit
+from penstock.types import TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,14 +34,21 @@ if TYPE_CHECKING:
     from penstock.plan.store_asked import AskedOfSpark
     from penstock.types import SqlType
 
+_KEY: Final = "__row_key"  # how columns begin that a query does not read, and that tell the rows of a view apart
 
-def of_views(rows: CoreRows, known: Mapping[str, Scan | Core], asked: AskedOfSpark) -> tuple[KeptRows, ...]:
+
+def of_views(
+    rows: CoreRows, known: Mapping[str, Scan | Core], asked: AskedOfSpark, *, forgotten: bool = False
+) -> tuple[KeptRows, ...]:
     """The rows that a finish reads; those of materialized views and of dimensions with the text that gives them.
+    `forgotten`: a row of a view counts for a time only, from when it came there.
 
     Raises DiffersError where something in it cannot be computed.
     """
     return tuple(
-        _of_view(rows, place, found, scan, asked) if in_store(scan := known[found.relation]) else found
+        _of_view(rows, place, found, scan, asked, forgotten=forgotten and _is_view(scan))
+        if in_store(scan := known[found.relation])
+        else found
         for place, found in enumerate(rows.kept)
     )
 
@@ -48,10 +57,18 @@ def _is_view(scan: Scan | Core) -> TypeGuard[Scan]:
     return isinstance(scan, Scan) and scan.kind == "materialized view"
 
 
-def _of_view(rows: CoreRows, place: int, found: KeptRows, scan: Scan, asked: AskedOfSpark) -> KeptRows:
+def _of_view(
+    rows: CoreRows, place: int, found: KeptRows, scan: Scan, asked: AskedOfSpark, *, forgotten: bool
+) -> KeptRows:
+    if forgotten:
+        found = _forgotten(found, scan)
     source = exp.Table(this=identifier(scan.relation), alias=exp.TableAlias(this=identifier(scan.relation)))
     where = rows.condition(place)
-    items: list[exp.Expr] = [aliased(rows.value(entry.name), entry.name) for entry in found.columns]
+    own = {entry.name for entry in rows.kept[place].columns}
+    items: list[exp.Expr] = [
+        aliased(rows.value(entry.name) if entry.name in own else _added(entry.name, scan), entry.name)
+        for entry in found.columns
+    ]
     block = select(items, source, **({"where": exp.Where(this=where)} if where is not None else {}))
     types: dict[str, SqlType | None] = {field.name: kept(field.type) or UNKNOWN for field in scan.fields}
     text, columns = kept_query(block, {scan.relation: types}, asked)
@@ -64,6 +81,27 @@ def _of_view(rows: CoreRows, place: int, found: KeptRows, scan: Scan, asked: Ask
         read=text,
         dimension=not _is_view(scan),
     )
+
+
+def _forgotten(found: KeptRows, scan: Scan) -> KeptRows:
+    """The rows of a view with a time until which each counts, and with the key that tells them apart: one that takes
+    the place of another has come then, also where the query reads the same of both."""
+    keys = [f"{_KEY}{place}" for place, _ in enumerate(scan.key or ())]
+    return replace(
+        found,
+        columns=(*found.columns, *(KeptColumn(name, None) for name in (*keys, FORGOTTEN))),
+        shown=(*found.shown, *(scan.key or ()), "its time by state_ttl"),
+        until=(*found.until, FORGOTTEN),
+        stamps=(*found.stamps, FORGOTTEN),
+    )
+
+
+def _added(name: str, scan: Scan) -> exp.Expr:
+    """What a column holds that the query does not read."""
+    if name == FORGOTTEN:
+        return typed(call(CLOCK_CALL), TIMESTAMP)
+    key = (scan.key or ())[int(name.removeprefix(_KEY))]
+    return column(key, scan.relation)
 
 
 def parents_of(plan: FinishPlan) -> tuple[str, ...]:

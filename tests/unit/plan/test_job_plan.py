@@ -601,6 +601,22 @@ def test_a_bounded_query_is_no_job() -> None:
 
 
 @pytest.mark.parametrize("query", ["SELECT 1 AS x", "VALUES (1)", "SELECT COUNT(*) AS n FROM (VALUES (1)) AS t(x)"])
-def test_a_query_that_reads_nothing_is_refused_by_name(query: str) -> None:
-    with pytest.raises(NotYetError, match="rows that are written out cannot feed a job"):
-        plan_job(planned(f"CREATE MATERIALIZED VIEW v AS {query}"))
+def test_a_view_of_rows_that_are_written_out_is_answered_by_the_store(query: str) -> None:
+    job = plan_job(planned(f"CREATE MATERIALIZED VIEW v AS {query}"))
+    assert (job.of_views, job.views, job.kind) == (True, (), "finish")
+    assert "from the rows that are written out" in job.how
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE MATERIALIZED VIEW v AS SELECT NOW() AS x",
+        "CREATE MATERIALIZED VIEW v AS SELECT RAND() AS x",
+        "CREATE MATERIALIZED VIEW v AS SELECT NULL AS x",
+        "CREATE SINK v WITH (connector = 'console') AS VALUES (1)",
+    ],
+)
+def test_other_rows_that_are_written_out_are_refused_by_name(statement: str) -> None:
+    with pytest.raises(NotYetError, match="rows that are written out cannot feed a job") as refused:
+        plan_job(planned(statement))
+    assert "INSERT INTO … VALUES" in str(refused.value.hint)

@@ -98,6 +98,7 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
                 "keys": list(stage.keys),
                 "unique": None if stage.unique is None else list(stage.unique),
                 **({"timed": True} if stage.timed else {}),
+                **({"meets": True} if stage.meets else {}),
                 **({"once": [leaf.name for leaf in stage.leaves if leaf.fresh]} if stage.once else {}),
             }
             for stage in plan.stages
@@ -175,6 +176,7 @@ def _finish_in(document: dict[str, Any]) -> FinishPlan:
             unique=None if stage["unique"] is None else tuple(stage["unique"]),
             timed=bool(stage.get("timed")),
             once="once" in stage,
+            meets=bool(stage.get("meets")),
         )
         for stage in document["stages"]
     )

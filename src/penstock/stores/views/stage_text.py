@@ -35,6 +35,10 @@ class StageText:
     def keyed(self) -> bool:
         return bool(self._stage.keys)
 
+    @property
+    def meets(self) -> bool:
+        return self._stage.meets
+
     def create(self) -> str:
         types = [duckdb_type(kind) for _, kind in self._stage.columns]
         columns = ", ".join(f"c{place} {kind}" for place, kind in enumerate(types))
@@ -44,6 +48,8 @@ class StageText:
         """The keys of the rows that have changed below."""
         queries = []
         for leaf in self._stage.leaves:
+            if self.meets and not leaf.key:
+                continue  # what the rows in front meet; its changes touch none of them
             below = self._below[leaf.source]
             columns = [f"{below.columns[name]} AS t{place}" for place, name in enumerate(leaf.key)]
             query = f"SELECT {', '.join(columns) or '1 AS nothing'} FROM {below.changed}"
