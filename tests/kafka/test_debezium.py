@@ -85,6 +85,34 @@ def test_envelopes_with_and_without_their_schema(cluster: Cluster, db: penstock.
     assert db.sql("SELECT id, name FROM kept").rows() == [(1, "a")]
 
 
+def test_rows_of_the_key_that_is_null_replace_each_other(cluster: Cluster, db: penstock.Database) -> None:
+    """SC40: as plain text such a key is none, by which Kafka's client would put its records anywhere."""
+    topics = {"changed": cluster.topic(3), "added": cluster.topic(3)}
+    queries = {
+        "changed": "SELECT page, COUNT(*) AS n FROM clicks GROUP BY page HAVING COUNT(*) % 3 > 0",
+        "added": "SELECT page, n FROM clicks",
+    }
+    db.execute("CREATE STREAM clicks (page STRING, n BIGINT) WITH (connector = 'topic')")
+    for name, topic in topics.items():
+        options = f"connector = 'kafka', topic = '{topic}', format = 'json', changes = 'upsert'"
+        columns = "(page STRING, n BIGINT, PRIMARY KEY (page) NOT ENFORCED)"
+        db.execute(f"""
+            CREATE SINK {name}_out {columns} WITH ({options}) AS {queries[name]};
+            CREATE TABLE {name}_in {columns} WITH ({options}, start = 'earliest');
+            CREATE MATERIALIZED VIEW {name}_back AS SELECT page, n FROM {name}_in;
+        """)
+    written = [[(None, 1), ("a", 2)], [(None, 3), (None, 4), ("b", 5)], [(None, 6), ("a", 7)], [(None, 8)]]
+    for rows in written:
+        for page, n in rows:
+            db.append("clicks", [{"page": page, "n": n}])
+        db.settle(120)
+    expected = {"changed": [(None, 5), ("a", 2), ("b", 1)], "added": [(None, 8), ("a", 7), ("b", 5)]}
+    for name, rows in expected.items():
+        assert in_order(db.sql(f"SELECT page, n FROM {name}_back").rows()) == in_order(rows)
+        keyless = {record.partition() for record in cluster.records(topics[name]) if record.key() is None}
+        assert keyless == {0}
+
+
 def test_changes_of_one_row_stay_in_one_partition(cluster: Cluster, db: penstock.Database) -> None:
     """SC40: whoever reads partition by partition sees no row go before it came, with the key of the query, with a
     declared one, and where rows have none."""
