@@ -101,9 +101,14 @@ def test_records_of_the_key_that_is_null_stay_together(cluster: Cluster, db: pen
             CREATE TABLE {name}_in {columns} WITH ({options}, start = 'earliest');
             CREATE MATERIALIZED VIEW {name}_back AS SELECT page, n FROM {name}_in;
         """)
-    written = [[(None, 1), ("a", 2)], [(None, 3), (None, 4), ("b", 5)], [(None, 6), ("a", 7)], [(None, 8)]]
-    for rows in written:
-        for page, n in rows:
+    written: list[list[tuple[str | None, int]]] = [
+        [(None, 1), ("a", 2)],
+        [(None, 3), (None, 4), ("b", 5)],
+        [(None, 6), ("a", 7)],
+        [(None, 8)],
+    ]
+    for batch in written:
+        for page, n in batch:
             db.append("clicks", [{"page": page, "n": n}])
         db.settle(120)
     expected = {"changed": [("a", 2), ("b", 1)], "added": [("a", 7), ("b", 5)]}
