@@ -48,7 +48,7 @@ class Cluster:
         *,
         partition: int = 0,
         key: bytes | str | None = None,
-        headers: Mapping[str, bytes] | None = None,
+        headers: Mapping[str, bytes] | Sequence[tuple[str, bytes | None]] | None = None,
         timestamp_ms: int = 0,
     ) -> None:
         """Write records and wait until the broker has them."""
@@ -61,7 +61,7 @@ class Cluster:
                 value,
                 key=key,
                 partition=partition,
-                headers=list((headers or {}).items()),
+                headers=list(headers.items() if isinstance(headers, Mapping) else headers or ()),
                 timestamp=timestamp_ms,
             )
             producer.poll(0)

@@ -10,6 +10,7 @@ import pytest
 
 import penstock
 from penstock.errors import PenstockError
+from tests.databases import Opened
 from tests.kafka.conftest import Cluster
 from tests.kafka.held import held_batch
 
@@ -124,3 +125,70 @@ def test_records_that_expire_while_a_job_runs_behind(
     lost = db.sql("SELECT value FROM penstock.metrics WHERE job = 'v_skip' AND name = 'lost_offsets'").rows()
     # What was removed in the middle of the batch that had it, or from behind a consumer that had it, may be counted too.
     assert 40 - len(before["skip"]) <= lost[0][0] <= 40 - 10
+
+
+def test_topics_that_are_made_anew_while_jobs_wait_are_read_from_their_start(cluster: Cluster, opened: Opened) -> None:
+    """C2: shorter and longer than before, with other partitions, and beside a topic that stays what it is."""
+    db = opened()
+    short, long, kept = cluster.topic(2), cluster.topic(), cluster.topic()
+    for topic in (short, long, kept):
+        cluster.send(topic, numbers(range(10)))
+    skip = "connector = 'kafka', start = 'earliest', on_data_loss = 'skip'"
+    db.execute(f"""
+        CREATE STREAM of_short (n INT) WITH ({skip}, topic = '{short}');
+        CREATE STREAM of_long (n INT) WITH ({skip}, topic = '{long};{kept}');
+        CREATE SINK out (n INT) WITH (connector = 'file', path = 'out', format = 'json');
+        CREATE MATERIALIZED VIEW short AS SELECT n FROM of_short;
+        CREATE MATERIALIZED VIEW long AS SELECT n, COUNT(*) AS times FROM of_long GROUP BY n;
+        INSERT INTO out SELECT n FROM of_short;
+    """)
+    db.settle(120)
+    jobs_of_them = ("short", "long", "insert_out")
+    db.execute("; ".join(f"PAUSE JOB {name}" for name in jobs_of_them))
+    delete(cluster, short, long)
+    cluster.create(short)
+    cluster.send(short, numbers(range(100, 104)))
+    cluster.create(long, 2)
+    cluster.send(long, numbers(range(100, 125)), partition=1)
+    cluster.send(kept, numbers([10]))
+    db.execute("; ".join(f"RESUME JOB {name}" for name in jobs_of_them))
+    db.settle(120)
+    of_short, of_long = [*range(10), *range(100, 104)], [(n, 2) for n in range(10)] + [(10, 1)]
+    of_long += [(n, 1) for n in range(100, 125)]
+
+    def seen() -> tuple[list[object], list[object]]:
+        rows = db.sql("SELECT n FROM short ORDER BY n").rows()
+        return [n for (n,) in rows], list(db.sql("SELECT n, times FROM long ORDER BY n").rows())
+
+    assert seen() == (of_short, of_long)
+    # They go on from there, also in another process of the engine, and nothing of it is read again.
+    cluster.send(short, numbers([104]))
+    db.settle(120)
+    db.close()
+    cluster.send(long, numbers([125]))
+    db = opened()
+    db.settle(120)
+    assert seen() == ([*of_short, 104], [*of_long, (125, 1)])
+    assert db.sql("SELECT name FROM penstock.jobs WHERE state <> 'running'").rows() == []
+
+
+def test_a_topic_that_is_made_anew_behind_the_back_of_a_batch_is_read_from_its_start(
+    cluster: Cluster, db: penstock.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C2: to Spark it is the topic that it knows, and longer than it was."""
+    topic = cluster.topic()
+    cluster.send(topic, numbers(range(10)))
+    db.execute(f"""
+        CREATE STREAM s (n INT) WITH (connector = 'kafka', topic = '{topic}', start = 'earliest', on_data_loss = 'skip');
+        CREATE MATERIALIZED VIEW v AS SELECT n FROM s;
+    """)
+    db.settle(120)
+    with held_batch(monkeypatch) as held:
+        cluster.send(topic, numbers([10]))
+        assert held.wait(120)
+        delete(cluster, topic)
+        cluster.create(topic)
+        cluster.send(topic, numbers(range(100, 130)))
+    wait_until(lambda: db.sql("SELECT MAX(n) FROM v").rows() == [(129,)], lambda: jobs(db))
+    read = [n for (n,) in db.sql("SELECT n FROM v ORDER BY n").rows()]
+    assert read == [*range(11), *range(100, 130)]

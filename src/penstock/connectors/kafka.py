@@ -8,13 +8,16 @@ start.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.kafka_access import access_of
+from penstock.connectors.kafka_anew import SameTopics, from_the_start, made_anew
 from penstock.connectors.kafka_cluster import KafkaCluster, Partition, topic_expression
 from penstock.connectors.kafka_keys import check_keys
 from penstock.connectors.kafka_notes import KafkaNotes, load_notes, save_notes
@@ -46,6 +49,7 @@ _TYPES: Final = {
     "__timestamp_type": "STRING",
     "__topic_partition": "INT",
 }
+_LOG: Final = logging.getLogger(__name__)
 _EARLIEST: Final = -2  # as Spark writes it
 # A broker that does not answer is told of after this time, and not after Spark's minutes.
 _WAITS: Final = {
@@ -70,7 +74,7 @@ class KafkaSource:
         self._lock = Lock()
         self._clusters: dict[tuple[object, ...], KafkaCluster] = {}
         self._listed: dict[tuple[object, ...], tuple[float, list[Partition]]] = {}
-        self._same: dict[tuple[object, ...], float] = {}  # when the topics of a scan were found to be the same ones
+        self._same = SameTopics()
 
     def typed(self, definition: SourceDefinition) -> bool:
         return False
@@ -189,7 +193,9 @@ class KafkaSource:
             ids = self._cluster(request).topic_ids(topics)
             renewed = [name for name in topics if name in notes.ids and notes.ids[name] != ids[name]]
             if renewed and not skips_lost(request.definition):
-                raise _made_anew(request, renewed[0])
+                raise made_anew(request, renewed[0])
+            if not request.realtime:  # `begun_anew` comes first
+                ids = {name: found for name, found in ids.items() if name not in renewed}
             changed = notes.with_partitions(found).with_ids(ids)
             if changed != notes or changed.ids != notes.ids:
                 save_notes(request.keep, request.id, changed)
@@ -198,6 +204,35 @@ class KafkaSource:
             notes = notes.with_partitions(found)
         numbers = [number for one in found if (number := notes.number(one)) is not None]
         return max([*numbers, len(notes.pairs) - 1], default=-1) + 1
+
+    def begun_anew(self, request: ScanRequest, text: str | None, *, repeated: bool) -> str | None:
+        """The end of the last batch in Spark's log, with topics at their start that were made anew; None: none were.
+
+        Without a batch the job begins there. One that is `repeated` stays as it is; the job starts again behind it.
+        """
+        self._same.hold(request, text if repeated else None)
+        notes = self._notes(request)
+        if request.realtime or not notes.ids or not skips_lost(request.definition):
+            return None
+        found = self._partitions(request, fresh=True)
+        ids = self._cluster(request).topic_ids(sorted({topic for topic, _ in found}))
+        renewed = sorted(name for name in ids if notes.ids.get(name, ids[name]) != ids[name])
+        if not renewed or repeated:
+            return None
+        if text is None:
+            if request.keep is not None:
+                save_notes(request.keep, request.id, notes.with_ids(ids))
+            return None
+        told = "job %s: topic %s was deleted and made anew: it is read from its start, and what was left of it is lost"
+        _LOG.warning(told, request.job, ", ".join(renewed))
+        return from_the_start(text, renewed, self._cluster(request).begins(one for one in found if one[0] in renewed))
+
+    def took_anew(self, request: ScanRequest) -> None:
+        """What `begun_anew` has said stands in the log: from now on these are the topics of the job."""
+        notes = self._notes(request)
+        ids = self._cluster(request).topic_ids(sorted({topic for topic, _ in self._partitions(request)}))
+        if request.keep is not None:
+            save_notes(request.keep, request.id, notes.with_ids(ids).settled())
 
     def latest(self, request: ScanRequest, reached: str | None = None) -> Mapping[int, int]:
         found = self._partitions(request, fresh=reached is None)
@@ -241,53 +276,52 @@ class KafkaSource:
     def folded(self, request: ScanRequest, texts: Sequence[str | None], partitions: int) -> str | None:
         """The offset of a scan out of those of its two sources."""
         kafka, pulse = (*texts, None)[:2]  # in real-time mode there is no pulse
-        return folded_offset(kafka, pulse, self._notes(request), partitions)
+        notes = self._notes(request)
+        if kafka is not None and not request.realtime and skips_lost(request.definition):
+            self._check_same(request, notes, kafka)
+        return folded_offset(kafka, pulse, notes, partitions)
+
+    def _check_same(self, request: ScanRequest, notes: KafkaNotes, text: str) -> None:
+        if not self._same.held(request, text):
+            self._same.check(request, self._cluster(request), notes.ids, json.loads(text).keys())
 
     def lost(self, request: ScanRequest, start: str | None, end: str) -> int:
         """How many offsets between two that were to be read are not there any more, where that is to be skipped."""
         since = read_kafka_offset(start).offsets if start is not None else {}
         upto = read_kafka_offset(end).offsets
-        if since != upto:
-            self._check_same(request, sorted({topic for topic, _ in upto}))
-        if not skips_lost(request.definition) or start is None:
+        notes, cluster = self._notes(request), self._cluster(request)
+        skips = skips_lost(request.definition)
+        if since != upto and (request.realtime or not skips):
+            self._same.check(request, cluster, notes.ids, {topic for topic, _ in upto})
+        if not skips:
+            return 0
+        if start is None:
+            if notes.renewed and request.keep is not None:
+                save_notes(request.keep, request.id, notes.settled())
             return 0
         moved = {one for one, last in upto.items() if since.get(one, last) != last}
-        begins = self._cluster(request).begins(moved)
+        begins = cluster.begins(moved)
         gone = sum(max(0, min(begins[one], upto[one]) - since[one]) for one in moved if upto[one] >= since[one])
-        # A topic that was made anew begins again: the job goes on where it was, and what is before that is not read.
-        notes = self._notes(request)
+        # In real-time mode a job goes on where it was in a topic that was made anew; what is before that is not read.
         renewed = {one for one in moved if one[0] in notes.renewed and begins[one] < since[one] <= upto[one]}
         gone += sum(since[one] - begins[one] for one in renewed)
         if renewed and request.keep is not None:
             save_notes(request.keep, request.id, notes.settled())
-        # Where it ends below, all that was between is not known, so what was skipped is not.
-        return gone + sum(since[one] - upto[one] for one in moved if upto[one] < since[one])
+        # Of a topic that begins anew what was there and not read is known only as of the batch before.
+        anew = {one[0] for one in moved if upto[one] < since[one]}
+        gone += sum(notes.unread.get(topic, 0) for topic in anew)
+        self._note_unread(request, cluster, upto)
+        return gone
 
-    def _check_same(self, request: ScanRequest, topics: Sequence[str]) -> None:
-        """Raises where a topic was made anew while the job ran: to Spark it is the same, and is read on from the offset
-        where the other one was. Asked once a second, so it may be told some batches later; never not at all."""
-        key = (request.job, request.id)
-        with self._lock:
-            due = time.monotonic() - self._same.get(key, 0.0) > _FRESH_S
-        known = self._notes(request).ids
-        if not due or not known:
-            return
-        try:
-            ids = self._cluster(request).topic_ids(topics)
-        except RuntimeFailure:
-            return  # whoever reads next will hear of it
-        renewed = [name for name in topics if known.get(name, ids[name]) != ids[name]]
-        if not renewed:
-            with self._lock:
-                self._same[key] = time.monotonic()
-        elif skips_lost(request.definition):
-            raise RuntimeFailure(
-                "PARTITIONS_CHANGED",
-                f"topic {renewed[0]} was deleted and made anew",
-                hint="the job starts again by itself to read it",
-            )
-        else:
-            raise _made_anew(request, renewed[0])
+    def _note_unread(self, request: ScanRequest, cluster: KafkaCluster, upto: Mapping[Partition, int]) -> None:
+        """Keep how much is there behind a batch, which nobody can tell any more when a topic is gone."""
+        unread: dict[str, int] = {}
+        for one, end in cluster.ends(upto, committed=only_committed(request.definition)).items():
+            if end > upto[one]:
+                unread[one[0]] = unread.get(one[0], 0) + end - upto[one]
+        notes = self._notes(request)
+        if request.keep is not None and unread != notes.unread:
+            save_notes(request.keep, request.id, replace(notes, unread=unread))
 
     def gone(self, request: ScanRequest, positions: Mapping[int, int]) -> str | None:
         """What of the rows from these offsets on is not there any more, in words; None where nothing is."""
@@ -400,7 +434,7 @@ class KafkaSource:
         begin = dict.fromkeys(found, _EARLIEST)
         for number, offset in request.first.items():
             one = notes.partition(number)
-            if one in begin:
+            if one in begin and one[0] not in notes.renewed:
                 begin[one] = offset
         return begin
 
@@ -423,14 +457,6 @@ class KafkaSource:
     def _single(definition: SourceDefinition) -> str | None:
         names = topic_names(definition)
         return names[0] if len(names) == 1 else None
-
-
-def _made_anew(request: ScanRequest, topic: str) -> RuntimeFailure:
-    return RuntimeFailure(
-        "SOURCE_DATA_LOST",
-        f"topic {topic} was deleted and made anew since job {request.job} has read it",
-        hint="create the job again to read what is there, or set on_data_loss = 'skip'",
-    )
 
 
 def topic_names(definition: SourceDefinition | SinkDefinition) -> tuple[str, ...]:

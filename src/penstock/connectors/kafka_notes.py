@@ -28,6 +28,7 @@ class KafkaNotes:
     ids: Mapping[str, str] = field(default_factory=dict, hash=False)
     ends: Mapping[int, int] | None = field(default=None, hash=False)
     renewed: tuple[str, ...] = ()  # topics that were made anew, of which no batch is committed yet
+    unread: Mapping[str, int] = field(default_factory=dict, hash=False)  # how much of each topic was behind a batch
 
     def number(self, partition: Partition) -> int | None:
         """The number of a partition; None where it has none yet."""
@@ -62,14 +63,13 @@ class KafkaNotes:
     def text(self) -> str:
         """The notes as they are kept.
 
-        >>> notes = KafkaNotes(None, (("b", 0), ("a", 1)), {"b": "x"}, {0: 7}, ("b",))
+        >>> notes = KafkaNotes(None, (("b", 0), ("a", 1)), {"b": "x"}, {0: 7}, ("b",), {"a": 3})
         >>> read_notes(notes.text(), None) == notes
         True
         """
         ends = None if self.ends is None else dict(self.ends)
-        return json.dumps(
-            {"partitions": self.pairs, "ids": dict(self.ids), "ends": ends, "renewed": list(self.renewed)}
-        )
+        kept = {"partitions": self.pairs, "ids": dict(self.ids), "ends": ends, "renewed": list(self.renewed)}
+        return json.dumps({**kept, "unread": dict(self.unread)})
 
 
 def read_notes(text: str, single: str | None) -> KafkaNotes:
@@ -82,6 +82,7 @@ def read_notes(text: str, single: str | None) -> KafkaNotes:
         kept["ids"],
         None if ends is None else {int(number): int(offset) for number, offset in ends.items()},
         tuple(kept.get("renewed", ())),
+        {str(topic): int(count) for topic, count in kept.get("unread", {}).items()},
     )
 
 

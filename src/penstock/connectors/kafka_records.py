@@ -69,7 +69,10 @@ def record_frame(frame: DataFrame, context: SinkContext, width: int = 0) -> Data
         plain = f.col(_quoted(_found(keys[0], frame.columns)))
         made["__written_key"] = (plain if _is_binary(frame, keys) else plain.cast("string")).cast("binary")
     if headers is not None:
-        made["__written_headers"] = f.col(_quoted(headers)).cast(_HEADERS)
+        given = f.col(_quoted(headers))
+        kind = dict(frame.dtypes)[_found(headers, frame.columns)]
+        entries = f.map_entries(given) if kind.startswith("map<") else given
+        made["__written_headers"] = entries.cast(_HEADERS)
     encoded = encoded.withColumns(made)
     if key is None and keys and not _plain_key(definition):
         assert context.encode_key_frame is not None, "a sink with keys is given their encoder"

@@ -123,6 +123,14 @@ class OutsideSource(FollowedSource, Protocol):
     def folded(self, request: ScanRequest, texts: Sequence[str | None], partitions: int) -> str | None:
         """One offset out of those in Spark's log; PARTITIONS_CHANGED where there are more than `partitions` by now."""
 
+    def begun_anew(self, request: ScanRequest, text: str | None, *, repeated: bool) -> str | None:
+        """The end of the last batch, in the first of its sources, where it has to be another one: what is read is no
+        longer what it was. Else None. `text` is the end in Spark's log, None where there is none; a batch that is
+        `repeated` is in the ledger and stays as it is."""
+
+    def took_anew(self, request: ScanRequest) -> None:
+        """The end that `begun_anew` gave stands in Spark's log."""
+
     def gone(self, request: ScanRequest, positions: Mapping[int, int]) -> str | None:
         """What of the rows from these offsets on is not there any more, in words; None where nothing is."""
 

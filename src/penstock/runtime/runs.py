@@ -14,6 +14,7 @@ from penstock.plan.job_plan import BATCH_VIEW
 from penstock.plan.processing_plan import CLOCK
 from penstock.plan.scan_columns import columns_to_read
 from penstock.plan.update_mode import KEEP_COLUMN
+from penstock.runtime.begun_anew import begin_anew
 from penstock.runtime.event_time import EventTimeTracker, ScanTime
 from penstock.runtime.failures import as_failure
 from penstock.runtime.job_spec import idle_timeout_us
@@ -95,6 +96,7 @@ def make_run(
         keep=checkpoint.parent,
         roots=roots,
     )
+    begin_anew(spec, scans, checkpoint, store)
     types = _found_types(spec, own, scans, dimensions)
     if spec.plan.merge is not None:
         functions.make_ready_to_merge(store, spec.plan.functions)

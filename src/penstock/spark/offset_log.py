@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -121,6 +123,27 @@ def check_checkpoint(checkpoint: Path) -> None:
     for before, after in pairwise(planned):
         if after != before + 1:
             raise _damaged(checkpoint / "offsets" / str(before + 1), "is missing")
+
+
+def plan_ends(checkpoint: Path, batch_id: int, ends: Mapping[int, str]) -> None:
+    """Say that the next batch ends so, by the places of sources; the others end where the last one did.
+
+    `batch_id` is the number of that batch: the next one, or the last one, which was planned and has not run.
+    """
+    known = batch_id if batch_id in planned_batches(checkpoint) else batch_id - 1
+    lines = _lines(checkpoint / "offsets" / str(known))
+    named = lines[0] != "v1"
+    for place, end in ends.items():
+        name = f"{lines[place + 2].partition(':')[0]}:" if named else ""
+        lines[place + 2] = name + end
+    new = checkpoint / "offsets" / f".{batch_id}.new"
+    with new.open("w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+        file.flush()
+        os.fsync(file.fileno())
+    # A file without its checksum is read; one that does not fit it is not.
+    (checkpoint / "offsets" / f".{batch_id}.crc").unlink(missing_ok=True)
+    new.replace(checkpoint / "offsets" / str(batch_id))
 
 
 def drop_commit(checkpoint: Path, batch_id: int) -> None:

@@ -15,6 +15,7 @@ from penstock.spark.offset_log import (
     committed_batches,
     drop_commit,
     latest_batch,
+    plan_ends,
     planned_batches,
     previous_offsets,
     read_offsets,
@@ -145,6 +146,28 @@ def test_dropping_a_commit(tmp_path: Path) -> None:
     assert (latest_batch(checkpoint), committed(checkpoint)) == (2, 1)
     assert not (checkpoint / "commits" / ".2.crc").exists()
     check_checkpoint(checkpoint)
+
+
+@pytest.mark.parametrize("done", [3, 2])
+def test_another_end_is_that_of_the_next_batch_or_of_one_that_has_not_run(tmp_path: Path, done: int) -> None:
+    checkpoint = make(tmp_path, planned=3, done=done)
+    last = read_offsets(checkpoint, 2)
+    plan_ends(checkpoint, done, {1: '{"q": {"0": 7}}'})
+    batch = read_offsets(checkpoint, done)
+    assert latest_batch(checkpoint) == done
+    assert batch.sources == ('{"p": {"0": 2}}', '{"q": {"0": 7}}')  # the other source stays where it was
+    assert (batch.watermark_ms, batch.timestamp_ms) == (last.watermark_ms, last.timestamp_ms)
+    assert not (checkpoint / "offsets" / f".{done}.crc").exists()  # it would not fit
+    assert read_offsets(checkpoint, done - 1).sources[1] is None
+    check_checkpoint(checkpoint)
+
+
+def test_another_end_of_a_named_source(tmp_path: Path) -> None:
+    checkpoint = make(tmp_path, planned=1, done=1)
+    head = '{"batchWatermarkMs":1,"batchTimestampMs":2,"conf":{}}'
+    write(checkpoint / "offsets" / "0", f'v2\n{head}\na:{{"p": {{"0": 1}}}}\nb:-')
+    plan_ends(checkpoint, 1, {0: '{"p": {"0": 0}}'})
+    assert (read_offsets(checkpoint, 1).of("a"), read_offsets(checkpoint, 1).of("b")) == ('{"p": {"0": 0}}', None)
 
 
 def test_rolling_back(tmp_path: Path) -> None:
