@@ -17,6 +17,7 @@ from penstock.stores.views import ViewStore
 from penstock.stores.views.model import BatchCommit, SeenVersion, ViewSpec
 from penstock.types import SqlType
 from tests.unit.plan.analysis import planned
+from tests.updating_queries import for_duckdb
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +72,7 @@ class Finished:
         self.job = job_of(query, streams)
         assert self.job.finish is not None, self.job.how
         self.path = path
-        self.oracle = query.replace("LEFT SEMI", "SEMI").replace("LEFT ANTI", "ANTI")
+        self.oracle = for_duckdb(query)
         self.all = duckdb.connect()
         self.all.execute(NULLS)
         self.all.execute(tables)
