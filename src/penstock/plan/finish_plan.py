@@ -244,7 +244,8 @@ class Stage:
     other; none: it is answered as a whole. `unique` are the columns that tell the rows apart; None: the same row may be
     there twice. `words` name the stage in EXPLAIN: the user's name of the subquery. `timed`: the text asks the clock of
     the view, so that any row of the answer may be another one as time goes on. `once`: the answer for the rows of a
-    batch is added to it and never made anew; see plan.met_once.
+    batch is added to it and never made anew; see plan.met_once. `pairs`: so is what new rows of any relation make with
+    all that is there of the others; see plan.added_pairs.
     """
 
     words: str
@@ -255,6 +256,7 @@ class Stage:
     unique: tuple[str, ...] | None
     timed: bool = False
     once: bool = False
+    pairs: bool = False
 
 
 @frozen
@@ -299,7 +301,7 @@ class FinishPlan:
     @property
     def only_adds(self) -> bool:
         """Whether rows are only added to the view."""
-        return self.view.once
+        return self.view.once or self.view.pairs
 
     @property
     def by_rows(self) -> bool:

@@ -140,6 +140,8 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
         more["kept rows"] = fewer
     if any(stage.once for stage in made.plan.stages):
         more["once"] = [stage.once for stage in made.plan.stages]
+    if made.plan.view.pairs:
+        more["pairs"] = True
     views = parents_of(made.plan)
     if views:
         more["views"] = [rows.read for rows in made.plan.rows if rows.of_view]
