@@ -248,6 +248,7 @@ class Stage:
     the view, so that any row of the answer may be another one as time goes on. `once`: the answer for the rows of a
     batch is added to it and never made anew; see plan.met_once. `meets`: the same for rows that change. Of the leaf
     with a key the rows that come are answered, beside the others as they are then; what a row gave goes when it goes.
+    `pairs`: so is what new rows of any relation make with all that is there of the others; see plan.added_pairs.
     """
 
     words: str
@@ -259,6 +260,7 @@ class Stage:
     timed: bool = False
     once: bool = False
     meets: bool = False
+    pairs: bool = False
 
 
 @frozen
@@ -303,7 +305,7 @@ class FinishPlan:
     @property
     def only_adds(self) -> bool:
         """Whether rows are only added to the view."""
-        return self.view.once
+        return self.view.once or self.view.pairs
 
     @property
     def by_rows(self) -> bool:

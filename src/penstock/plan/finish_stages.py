@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.added_pairs import only_adds_pairs
 from penstock.plan.finish_groups import outer_aliases, queries_within, set_groups_apart
 from penstock.plan.finish_joins import set_joins_apart
 from penstock.plan.finish_keys import keys_of, shown_key
@@ -50,7 +51,8 @@ _NOT_BY_ROWS: Final = ("distinct", "limit", "offset", "laterals", "joins")
 class Stages:
     """Cuts a tree, which is changed in place, into stages over the rows that are kept for it."""
 
-    def __init__(self, tree: exp.Query, rows: CoreRows, asked: AskedOfSpark) -> None:
+    def __init__(self, tree: exp.Query, rows: CoreRows, asked: AskedOfSpark, *, pairs: bool = False) -> None:
+        """`pairs`: where rows are only added to the answer of a join, they are."""
         self.made: list[Stage] = []
         self.trees: list[exp.Query] = []  # what the stages ask, over their leaves
         self._of_spark = asked
@@ -60,6 +62,10 @@ class Stages:
         self._kept = len(rows.kept)
         self._places: dict[str, int] = {}  # of stages, by what they ask
         self._added = rows.added
+        if pairs and not rows.moves and only_adds_pairs(tree, self._added):
+            self.made.append(self._pairs(tree))
+            self.trees.append(tree)
+            return
         meets = meets_once(tree)
         once = by_added_rows(tree, self._added) and not reads_clock(tree) if meets else _of_added_rows(tree, rows)
         if once and not meets:
@@ -264,6 +270,13 @@ class Stages:
         known = tuple((name, _known(kind)) for name, kind in columns)
         unique = unique_columns(query, self._row_keys, outputs(query))
         return Stage(words, leaves, text, known, shown, unique, meets=True)
+
+    def _pairs(self, query: exp.Query) -> Stage:
+        """The stage of a join that rows are only added to."""
+        text, columns = kept_query(query, self._types, self._of_spark)
+        leaves = tuple(Leaf(each.name, *self._read[each.name], ()) for each in scans(query))
+        known = tuple((name, _known(kind)) for name, kind in columns)
+        return Stage("the view", leaves, text, known, (), None, pairs=True)
 
 
 def _blocks_down_to_joins(query: exp.Query) -> list[exp.Select]:

@@ -65,6 +65,8 @@ _TIMED: Final = (
     "with every batch, and every second"
 )
 
+_PAIRS: Final = "the join keeps {} for ever; bound their event times, or set state_ttl, to let go of old rows"
+
 _GROWS: Final = "state grows for ever: the answer of {} is kept; filter or aggregate before"
 
 __all__ = ["Finished", "NotFinishableError", "finished", "only_adds", "with_finish"]
@@ -132,6 +134,8 @@ class Finished:
             return f"{what} in {len(self.plan.stages)} stages, each for what has changed below it: {steps}"
         if view.once:
             return f"{what.rstrip(',')}: {self._once(view)}"
+        if view.pairs:
+            return f"{what}: what new rows make with those that are there is added, and nothing is answered anew"
         if view.timed:
             return f"{what} over all of them after each batch and every second: the clock decides"
         if not view.keys:
@@ -216,7 +220,7 @@ def finished(plan: LogicalPlan) -> Finished:
         read = of_views(rows, known, asked)
         settle_orders(tree, rows.types)
         names = outputs(tree)
-        cut = Stages(tree, rows, asked)
+        cut = Stages(tree, rows, asked, pairs=plan.pairs)
         stages = cut.made
         read = passing_rows(read, stages)
         if plan.ttl is None:  # a row counts from the batch that last brought it
@@ -260,6 +264,8 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     keeps = made.plan.keeps
     ending = _ending(plan)
     grows = [each.warning for each in made.plan.rows if each.grows and each.relation not in ending]
+    if made.plan.view.pairs and grows:
+        grows = [_PAIRS.format(made.plan.keeps)]
     grows += [_GROWS.format(stage.words) for stage in made.plan.stages[:-1] if stage.once]
     ends = [each.bound for each in made.plan.rows if each.bound is not None]
     ends += [f"the rows of {each.relation} end" for each in made.plan.rows if each.grows and each.relation in ending]
@@ -327,6 +333,8 @@ def only_adds(plan: LogicalPlan) -> bool:
 
 def _answers(plan: FinishPlan) -> str:
     """In words, what a batch makes the store do."""
+    if plan.view.pairs:
+        return "what the rows of each batch make, added once"
     if plan.only_adds:
         return "each row once, when it comes"
     what = "the touched keys" if plan.keys and not plan.view.timed else "everything anew after each batch"

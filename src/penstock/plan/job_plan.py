@@ -143,6 +143,8 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
         more["once"] = [stage.once for stage in made.plan.stages]
     if any(stage.meets for stage in made.plan.stages):
         more["meets"] = [stage.meets for stage in made.plan.stages]
+    if made.plan.view.pairs:
+        more["pairs"] = True
     views = parents_of(made.plan)
     if views:
         more["views"] = [rows.read for rows in made.plan.rows if rows.of_view]

@@ -35,11 +35,17 @@ def with_ttl(
     """The plan of a view that keeps its state for a time only; EXPLAIN tells of it where that bounds something.
 
     Spark never forgets by age what it keeps of a join without a bound or of first rows: then the view store keeps the
-    rows instead, by the plan that `kept` gives.
+    rows instead, by the plan that `kept` gives. So it does for a join whose rows are only added: rows that are
+    forgotten take what they made with them.
     """
     from penstock.plan.job_plan import plan_job
 
     ttl = Ttl(length // timedelta(microseconds=1), asked)
+    if plan.pairs:
+        other = kept() if asked else None
+        if other is None:
+            return plan
+        plan = replace(other, state=plan.state)
     plan = replace(plan, ttl=ttl)
     try:
         job = plan_job(plan)

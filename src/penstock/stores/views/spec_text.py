@@ -100,6 +100,7 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
                 **({"timed": True} if stage.timed else {}),
                 **({"meets": True} if stage.meets else {}),
                 **({"once": [leaf.name for leaf in stage.leaves if leaf.fresh]} if stage.once else {}),
+                **({"pairs": True} if stage.pairs else {}),
             }
             for stage in plan.stages
         ],
@@ -177,6 +178,7 @@ def _finish_in(document: dict[str, Any]) -> FinishPlan:
             timed=bool(stage.get("timed")),
             once="once" in stage,
             meets=bool(stage.get("meets")),
+            pairs=bool(stage.get("pairs")),
         )
         for stage in document["stages"]
     )

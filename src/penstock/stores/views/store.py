@@ -36,6 +36,7 @@ from penstock.stores.views.model import (
     SeenVersion,
     ViewSpec,
 )
+from penstock.stores.views.pairs_view import PairsView
 from penstock.stores.views.panes_view import PanesView
 from penstock.stores.views.schema import prepare
 from penstock.stores.views.spec_text import spec_from_text, spec_to_text
@@ -450,7 +451,7 @@ def _fixed(spec: ViewSpec) -> ViewSpec:
 
 def _counted(batch: BatchCommit, table: ViewTable | None, changes: int) -> BatchCommit:
     """The batch with the rows that it gave: of windows that close and of answers nobody knows before how many."""
-    if not isinstance(table, AddedView | PanesView | WindowsView | FinishView) or batch.rows is None:
+    if not isinstance(table, AddedView | PairsView | PanesView | WindowsView | FinishView) or batch.rows is None:
         return batch
     return replace(batch, counters={**batch.counters, "output_rows": float(changes)})
 

@@ -127,9 +127,13 @@ class Finished:
         self.store.commit(BatchCommit("job", number, f"hash {number}", view=VIEW, rows=rows, versions=seen), at=reached)
 
     def add(self, number: int, batch: dict[str, list[Row]]) -> None:
+        self.remember(batch)
+        self.commit(number, batch)
+
+    def remember(self, batch: dict[str, list[Row]]) -> None:
+        """What the oracle knows of."""
         for name, rows in batch.items():
             add_rows(self.all, name, rows)
-        self.commit(number, batch)
 
     def follow(self) -> None:
         """Fold the changes since the last time, which must fit each other."""
