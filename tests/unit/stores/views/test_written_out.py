@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.unit.stores.views.chaining import Chained
 
 VIEWS = {
-    "one": "SELECT 1 AS a, 'x' AS b, CAST(NULL AS INT) AS c, TIMESTAMP '2026-01-01 10:00:00' AS t",
+    "one": "SELECT 1 AS a, 'x' AS b, CAST(NULL AS INT) AS c, DATE '2026-01-01' AS t",
     "few": "SELECT a, b FROM (VALUES (1, 'one'), (2, 'two'), (3, NULL)) AS s(a, b) WHERE a > 1",
     "counted": "SELECT COUNT(*) AS n, SUM(a) AS t FROM (VALUES (1), (2)) AS s(a)",
     "both": "SELECT 1 AS a UNION ALL SELECT 1",
