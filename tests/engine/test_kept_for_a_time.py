@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 CONSTANTS = {
     "one": "SELECT 1 AS a, 'x' AS b, CAST(NULL AS INT) AS c, TIMESTAMP '2026-01-01 10:00:00' AS t",
-    "some": "SELECT a, b FROM (VALUES (1, 'one'), (2, 'two'), (3, NULL)) AS s(a, b) WHERE a > 1",
+    "few": "SELECT a, b FROM (VALUES (1, 'one'), (2, 'two'), (3, NULL)) AS s(a, b) WHERE a > 1",
     "counted": "SELECT COUNT(*) AS n, SUM(a) AS t FROM (VALUES (1), (2)) AS s(a)",
 }
 LENGTH = 4  # seconds
@@ -60,18 +60,18 @@ def test_views_of_rows_that_are_written_out(opened: Opened) -> None:
         assert read(db, "one") == [(1, "x", None, at(1_767_261_600))]
         db.execute(
             "CREATE STREAM s (k INT) WITH (connector = 'topic'); "
-            "CREATE MATERIALIZED VIEW named AS SELECT s.k, some.b FROM s LEFT JOIN some ON s.k = some.a; "
-            "CREATE MATERIALIZED VIEW above AS SELECT n, a FROM counted JOIN some ON some.a = counted.n"
+            "CREATE MATERIALIZED VIEW named AS SELECT s.k, few.b FROM s LEFT JOIN few ON s.k = few.a; "
+            "CREATE MATERIALIZED VIEW above AS SELECT n, a FROM counted JOIN few ON few.a = counted.n"
         )
     oracle.execute("CREATE TABLE s AS SELECT * FROM (VALUES (1), (2), (4)) AS s(k)")
     with opened() as db:
         db.append("s", [{"k": 1}, {"k": 2}, {"k": 4}])
         db.settle(180)
-        db.execute("PAUSE JOB some; RESUME JOB some")
+        db.execute("PAUSE JOB few; RESUME JOB few")
         queries = {
             **{name: f"SELECT * FROM {name}" for name in CONSTANTS},
-            "named": "SELECT s.k, some.b FROM s LEFT JOIN some ON s.k = some.a",
-            "above": "SELECT n, a FROM counted JOIN some ON some.a = counted.n",
+            "named": "SELECT s.k, few.b FROM s LEFT JOIN few ON s.k = few.a",
+            "above": "SELECT n, a FROM counted JOIN few ON few.a = counted.n",
         }
         for name, query in queries.items():
             assert read(db, name) == answer_of(oracle, query), name

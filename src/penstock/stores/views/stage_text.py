@@ -75,7 +75,8 @@ class StageText:
     def asked(self, keys: Keys, fresh: Mapping[int, str] = NOTHING) -> str:
         """The query of the stage, for the keys; `fresh` are the rows that the batch brings, by their sources."""
         leaves = ", ".join(f"{quoted(leaf.name)} AS ({self._leaf(leaf, keys, fresh)})" for leaf in self._stage.leaves)
-        return f"WITH {leaves} SELECT * FROM ({self._stage.text}) AS answer ({self._listed})"
+        given = f"WITH {leaves} " if leaves else ""  # rows that are written out read nothing
+        return f"{given}SELECT * FROM ({self._stage.text}) AS answer ({self._listed})"
 
     def changes(self) -> str:
         """The rows that differ, as they were and as they are, for the stages above."""
