@@ -349,7 +349,7 @@ def test_the_time_may_be_computed_in_a_subquery() -> None:
         ),
         (
             "SELECT b.auction, NOW() FROM bid b JOIN side FOR SYSTEM_TIME AS OF NOW() AS s ON s.key = b.auction",
-            "not there",
+            "nothing keeps its value here",
         ),
     ],
 )
