@@ -18,16 +18,41 @@ if TYPE_CHECKING:
     from penstock.connectors.sink import SinkContext
 
 _BY_KEY: Final = -1  # no partition: the client chooses it
+_TIMES: Final = frozenset({"TIMESTAMP", "BIGINT"})
 _HEADERS: Final = "array<struct<key: string, value: binary>>"
 
 
 def check_record_options(definition: SinkDefinition) -> None:
     """Refuse what cannot be written, before the first row."""
     check_keys(definition)
-    known = {column.name.casefold() for column in definition.columns}
+    _check_once(definition)
+    known = {column.name.casefold(): column.type for column in definition.columns}
     dated = timestamp_column(definition)
-    if known and dated is not None and dated.casefold() not in known:
+    if not known or dated is None:
+        return
+    if dated.casefold() not in known:
         raise OptionError("INVALID_OPTION", f"sink {definition.name} has no column {dated}")
+    kind = known[dated.casefold()]
+    if kind is not None and kind.name not in _TIMES:
+        raise OptionError(
+            "INVALID_OPTION",
+            f"column {dated} of sink {definition.name} is {kind}, and cannot be the timestamp of a record",
+            hint="make it a TIMESTAMP, or a BIGINT of milliseconds",
+        )
+
+
+def _check_once(definition: SinkDefinition) -> None:
+    """Refuse what is said of a record twice: one of the two would count without a word."""
+    for part, options in (("key", ("key.fields", "key_field")), ("timestamp", ("record_timestamp_field",))):
+        columns = [column.name for column in definition.columns if column.metadata == part and not column.virtual]
+        named = [option for option in options if definition.options.values.get(option) is not None][:1]
+        told = [*(f"column {name}" for name in columns), *(f"option {option}" for option in named)]
+        if len(told) > 1:
+            raise OptionError(
+                "CONFLICTING_OPTIONS",
+                f"the {part} of the records of sink {definition.name} is said twice: by {' and '.join(told)}",
+                hint="keep one of them",
+            )
 
 
 def timestamp_column(definition: SinkDefinition) -> str | None:

@@ -286,6 +286,26 @@ def test_what_cannot_be_written_is_refused_by_name(options: str, message: str) -
 
 
 @pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ("a INT, k STRING METADATA FROM 'key'", ", 'key.fields' = 'a'", "the key .* by column k and option key.fields"),
+        ("a INT, k STRING METADATA FROM 'key', l STRING METADATA FROM 'key'", "", "the key .* column k and column l"),
+        (
+            "a INT, t TIMESTAMP, m TIMESTAMP METADATA FROM 'timestamp'",
+            ", record_timestamp_field = 't'",
+            "the timestamp of the records of sink k is said twice",
+        ),
+        ("a STRING", ", record_timestamp_field = 'a'", "column a of sink k is STRING, and cannot be the timestamp"),
+    ],
+)
+def test_what_is_said_twice_of_a_record_is_refused(columns: str, options: str, message: str) -> None:
+    definition = declared_sink(f"CREATE SINK k ({columns}) WITH (connector = 'kafka', topic = 't'{options})")
+    with pytest.raises(PenstockError, match=message) as raised:
+        check_record_options(definition)
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize(
     ("partitioner", "expected"),
     [("default", [None] * 5), ("fixed", [0] * 5), ("round-robin", [0, 1, 2, 0, 1])],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import pytest
 
@@ -99,6 +100,41 @@ def test_an_address_of_a_broker_without_its_port_is_refused_where_it_stands(writ
 @pytest.mark.parametrize("written", ["h1:1 , h2:65535", "[::1]:9092", "SASL_SSL://h1.example:9093"])
 def test_addresses_of_brokers_as_their_clients_take_them(written: str) -> None:
     assert resolve({**KAFKA, "bootstrap_servers": written}).values["bootstrap_servers"] == written
+
+
+@pytest.mark.parametrize(
+    ("role", "written", "condition", "message"),
+    [
+        ("source", {"topic": "my topic"}, "INVALID_OPTION", "topic 'my topic' cannot be the name of a topic of Kafka"),
+        ("sink", {"topic": "."}, "INVALID_OPTION", "topic '.' cannot be the name"),
+        ("source", {"topic_pattern": "a.*", "partitions": 2}, "CONFLICTING_OPTIONS", "topic_pattern names none"),
+        ("sink", {"topic": "t", "replication_factor": 3}, "MISSING_OPTION", "needs the option partitions"),
+        ("sink", {"topic": "t", "key_field": "a", "key.fields": "b"}, "CONFLICTING_OPTIONS", "different keys"),
+        ("source", {"topic": "t", "auth.type": "sasl"}, "MISSING_OPTION", "a login needs the option auth.username"),
+        ("source", {"topic": "t", "auth.mechanism": "PLAIN"}, "MISSING_OPTION", "a login needs the option auth.username"),
+        ("source", {"topic": "t", "auth.type": "none", "auth.username": "u"}, "CONFLICTING_OPTIONS", "goes without"),
+    ],
+)  # fmt: skip
+def test_options_of_kafka_that_do_not_go_together(
+    role: Literal["source", "sink"], written: dict[str, object], condition: str, message: str
+) -> None:
+    error = refusal({"connector": "kafka", **written}, role=role)
+    assert error.condition == condition
+    assert message in error.message
+    assert error.span is not None
+    assert error.hint is not None
+
+
+def test_what_changes_nothing_about_a_login_or_a_writer_is_said() -> None:
+    told = "option kafka.sasl.username changes nothing here: nobody logs in without kafka.security.protocol"
+    login = {**KAFKA, "kafka.sasl.username": "u"}
+    assert any(notice.startswith(told) for notice in resolve(login).notices)
+    for protocol in ("SASL_SSL", "${env:PROTOCOL}"):
+        assert not any(told in notice for notice in resolve({**login, "kafka.security.protocol": protocol}).notices)
+    writers = {**KAFKA, "sink.parallelism": 4}
+    told = "option sink.parallelism changes nothing here: an exactly-once sink has one writer"
+    assert told in resolve({**writers, "delivery": "exactly_once"}, role="sink").notices
+    assert told not in resolve(writers, role="sink").notices
 
 
 @pytest.mark.parametrize("key", ["properties.group.id", "kafka.topic", "kafka.fetch.min.bytes"])

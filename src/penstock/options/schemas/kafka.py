@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -255,9 +256,9 @@ def _check(draft: Draft) -> None:
             hint="keep one of them",
             key="kafka.transaction.id.prefix",
         )
-    topics = values.get("topic")
-    if draft.role == "sink" and isinstance(topics, tuple) and len(topics) > 1:
-        raise Problem("INVALID_OPTION", "a sink writes to one topic", hint="make a sink for each topic", key="topic")
+    _check_topic(draft)
+    _check_login(draft)
+    _check_key(draft)
     if values.get("commit_offsets") is True and "group_id" not in given:
         raise Problem("MISSING_OPTION", "commit_offsets needs the option group_id", key="commit_offsets")
     for position in ("start", "end"):
@@ -287,6 +288,69 @@ def _check(draft: Draft) -> None:
         )
 
 
+def _check_topic(draft: Draft) -> None:
+    """Names that no topic can have, and what only a topic that is named can be made with."""
+    values, given = draft.values, draft.given
+    topics = values.get("topic")
+    if draft.role == "sink" and isinstance(topics, tuple) and len(topics) > 1:
+        raise Problem("INVALID_OPTION", "a sink writes to one topic", hint="make a sink for each topic", key="topic")
+    for name in topics if isinstance(topics, tuple) else ():
+        if re.fullmatch(r"[\w.-]{1,249}", str(name), re.ASCII) is None or name in (".", ".."):
+            raise Problem(
+                "INVALID_OPTION",
+                f"topic '{name}' cannot be the name of a topic of Kafka",
+                hint="a name has up to 249 letters, digits, dots, underscores and hyphens"
+                + ("; topic_pattern takes a regular expression" if draft.role == "source" else ""),
+                key="topic",
+            )
+    if "topic_pattern" in given and "partitions" in given:
+        raise Problem(
+            "CONFLICTING_OPTIONS",
+            "partitions is for a topic that is made where there is none, and topic_pattern names none",
+            hint="leave out partitions, or name the topic",
+            key="partitions",
+        )
+    if "replication_factor" in given and "partitions" not in given:
+        raise Problem(
+            "MISSING_OPTION",
+            "replication_factor is for a topic that is made, which needs the option partitions",
+            hint="add partitions = 4, or leave it out",
+            key="replication_factor",
+        )
+
+
+def _check_key(draft: Draft) -> None:
+    """The key is said once."""
+    if {"key_field", "key.fields"} <= draft.given and draft.values["key.fields"] != (draft.values["key_field"],):
+        raise Problem(
+            "CONFLICTING_OPTIONS",
+            "key_field and key.fields name different keys",
+            hint="keep one of them",
+            key="key_field",
+        )
+
+
+def _check_login(draft: Draft) -> None:
+    """Arroyo's words for a login: whole, or not there."""
+    values, parts = draft.values, {key for key in draft.given if key.startswith("auth.")} - {"auth.type"}
+    if values.get("auth.type") == "none" and parts:
+        raise Problem(
+            "CONFLICTING_OPTIONS",
+            f"auth.type = 'none' goes without {', '.join(sorted(parts))}",
+            hint="write auth.type = 'sasl' to log in",
+            key=min(parts),
+        )
+    if (values.get("auth.type") == "sasl" or parts) and "auth.username" not in parts:
+        if {"kafka.sasl.username", "kafka.sasl.jaas.config"} & draft.given:
+            return
+        raise Problem(
+            "MISSING_OPTION",
+            "a login needs the option auth.username",
+            hint="add auth.username = '…' and auth.password, as a reference",
+            key="auth.type" if "auth.type" in draft.given else min(parts),
+        )
+
+
 def _notices(draft: Draft) -> tuple[str, ...]:
     found: list[str] = []
     positions = {"start", "start_timestamp", "start_offsets"}
@@ -307,6 +371,13 @@ def _moot(draft: Draft) -> Iterator[tuple[str, str]]:
     values, given = draft.values, draft.given
     if draft.role == "source" and "kafka.auto.offset.reset" in given and values.get("start") != "group":
         yield "kafka.auto.offset.reset", "it says where a group without offsets begins, with start = 'group'"
+    if draft.role == "sink" and values.get("delivery") == "exactly_once" and "sink.parallelism" in given:
+        yield "sink.parallelism", "an exactly-once sink has one writer"
+    protocol = values.get("kafka.security.protocol", "PLAINTEXT")
+    if isinstance(protocol, str) and not protocol.startswith("SASL"):
+        for key in ("kafka.sasl.username", "kafka.sasl.jaas.config", "kafka.sasl.mechanism"):
+            if key in given and not {"auth.username", "auth.type"} & given:
+                yield key, "nobody logs in without kafka.security.protocol = 'SASL_SSL' or 'SASL_PLAINTEXT'"
     if draft.role == "sink" and values.get("delivery") != "exactly_once":
         for key in ("transactional_id_prefix", "kafka.transaction.id.prefix", "kafka.transaction.timeout.ms"):
             if key in given:
