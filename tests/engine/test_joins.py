@@ -13,7 +13,7 @@ import pytest
 import penstock
 from penstock import PenstockError
 from tests.engine.answers import at, check_change_log, in_order, job, ms, read
-from tests.engine.beside_duckdb import add_row, hold_beside
+from tests.engine.beside_duckdb import Queries, add_row, hold_beside
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -282,7 +282,7 @@ def test_joins_without_a_bound(db: penstock.Database) -> None:
 def test_inner_joins_that_the_store_keeps(opened: Callable[..., penstock.Database]) -> None:
     """G11, H3: two relations and three, one with itself, more conditions, what only Spark computes, a view of one stream
     below; beside DuckDB after every batch, with a stop between. What stands on such a view follows it."""
-    queries = {
+    queries: Queries = {
         "two": "SELECT o.id, o.customer, p.paid FROM o JOIN p ON o.id = p.order_id WHERE p.paid > 1",
         "more": "SELECT o.id, p.paid - o.amount AS over FROM o JOIN p ON o.id = p.order_id AND p.paid > o.amount",
         "three": "SELECT o.id, p.paid, c.name FROM o JOIN p ON o.id = p.order_id JOIN c ON c.name = o.customer",

