@@ -35,8 +35,8 @@ def with_ttl(
     """The plan of a view that keeps its state for a time only; EXPLAIN tells of it where that bounds something.
 
     Spark never forgets by age what it keeps of a join without a bound or of first rows: then the view store keeps the
-    rows instead, by the plan that `kept` gives. So it does for a join whose rows are only added: rows that are
-    forgotten take what they made with them.
+    rows instead, by the plan that `kept` gives. That is the plan too of a join that the store only adds rows to: rows
+    that are forgotten take what they made with them.
     """
     from penstock.plan.job_plan import plan_job
 
