@@ -203,7 +203,7 @@ class KafkaSource:
         else:
             notes = notes.with_partitions(found)
         numbers = [number for one in found if (number := notes.number(one)) is not None]
-        return max([*numbers, len(notes.pairs) - 1], default=-1) + 1
+        return max([notes.most, len(notes.pairs), *(number + 1 for number in numbers)])
 
     def begun_anew(self, request: ScanRequest, text: str | None, *, repeated: bool) -> str | None:
         """The end of the last batch in Spark's log, with topics at their start that were made anew; None: none were.

@@ -28,6 +28,7 @@ class KafkaNotes:
     ids: Mapping[str, str] = field(default_factory=dict, hash=False)
     ends: Mapping[int, int] | None = field(default=None, hash=False)
     renewed: tuple[str, ...] = ()  # topics that were made anew, of which no batch is committed yet
+    most: int = 0  # how many partitions the single topic has had: one that is made anew may have fewer
     unread: Mapping[str, int] = field(default_factory=dict, hash=False)  # how much of each topic was behind a batch
 
     def number(self, partition: Partition) -> int | None:
@@ -43,7 +44,7 @@ class KafkaNotes:
     def with_partitions(self, found: Iterable[Partition]) -> KafkaNotes:
         """With numbers for partitions that are new."""
         if self.single is not None:
-            return self
+            return replace(self, most=max([self.most, *(number + 1 for _, number in found)]))
         new = [one for one in found if one not in self.pairs]
         return replace(self, pairs=(*self.pairs, *new))
 
@@ -63,13 +64,13 @@ class KafkaNotes:
     def text(self) -> str:
         """The notes as they are kept.
 
-        >>> notes = KafkaNotes(None, (("b", 0), ("a", 1)), {"b": "x"}, {0: 7}, ("b",), {"a": 3})
+        >>> notes = KafkaNotes(None, (("b", 0), ("a", 1)), {"b": "x"}, {0: 7}, ("b",), 2, {"a": 3})
         >>> read_notes(notes.text(), None) == notes
         True
         """
         ends = None if self.ends is None else dict(self.ends)
         kept = {"partitions": self.pairs, "ids": dict(self.ids), "ends": ends, "renewed": list(self.renewed)}
-        return json.dumps({**kept, "unread": dict(self.unread)})
+        return json.dumps({**kept, "most": self.most, "unread": dict(self.unread)})
 
 
 def read_notes(text: str, single: str | None) -> KafkaNotes:
@@ -82,6 +83,7 @@ def read_notes(text: str, single: str | None) -> KafkaNotes:
         kept["ids"],
         None if ends is None else {int(number): int(offset) for number, offset in ends.items()},
         tuple(kept.get("renewed", ())),
+        int(kept.get("most", 0)),
         {str(topic): int(count) for topic, count in kept.get("unread", {}).items()},
     )
 

@@ -115,6 +115,19 @@ def test_a_job_that_has_no_batch_begins_at_the_start(tmp_path: Path) -> None:
     assert load_notes(tmp_path, scan.id, "t").renewed == ()
 
 
+def test_offsets_of_partitions_that_the_new_topic_has_not_can_still_be_read(tmp_path: Path) -> None:
+    brokers, scan = Brokers(), asked(tmp_path)
+    brokers.renew()
+    SourceOf(brokers).partitions(scan)
+    brokers.id, brokers.first, brokers.last = "three", {0: 0}, {0: 4}
+    source = SourceOf(brokers)
+    known = source.partitions(scan)
+    assert source.begun_anew(scan, '{"t": {"0": 9, "1": 9}}', repeated=False) == '{"t": {"0": 0}}'
+    source.took_anew(scan)
+    for text in ('{"t": {"0": 9, "1": 9}}', '{"t": {"0": 0}}'):  # of the batch before, and of the one that says so
+        assert source.folded(scan, [text, None], known) is not None
+
+
 def test_a_job_that_does_not_skip_is_told(tmp_path: Path) -> None:
     brokers, scan = Brokers(), asked(tmp_path, "fail")
     SourceOf(brokers).partitions(scan)
