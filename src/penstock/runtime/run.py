@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from penstock.connectors.kafka import topic_names
+from penstock.connectors.kafka_access import topic_names
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import FollowedSource, OutsideSource
 from penstock.errors import PenstockError, RuntimeFailure
