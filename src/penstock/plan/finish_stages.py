@@ -44,6 +44,10 @@ _NOT_ALONE: Final = (
     "in front of a join as of PROCTIME() stands more than one relation or subquery",
     "put one into FROM, or a subquery of several, and other joins behind; or leave FOR SYSTEM_TIME out",
 )
+_NOT_APART: Final = (
+    "the rows in front of a join as of PROCTIME() change, and nothing that the query reads of them tells them apart",
+    "let it read their key, such as the columns of their GROUP BY or PRIMARY KEY; or leave FOR SYSTEM_TIME out",
+)
 _FRONT: Final = "__front_key"  # how the columns of an answer begin that tell whose rows in front they are of
 _NOT_BY_ROWS: Final = ("distinct", "limit", "offset", "laterals", "joins")
 
@@ -256,7 +260,9 @@ class Stages:
             raise NotFinishableError(*_NOT_ALONE)
         self._keep_met(query)
         own = dict(self._read[front.name][1])
-        names = self._row_keys.get(front.name) or tuple(own)
+        names = self._row_keys.get(front.name)
+        if not names:
+            raise NotFinishableError(*_NOT_APART)
         shown = tuple(f"{_FRONT}{place}" for place, _ in enumerate(names))
         for name, key in zip(names, shown, strict=True):
             block.append("expressions", aliased(column(name, front.alias), key))

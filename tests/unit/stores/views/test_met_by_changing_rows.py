@@ -13,7 +13,7 @@ import pytest
 from penstock.plan.job_plan import JobPlan, plan_job
 from penstock.stores.views import ViewStore
 from penstock.stores.views.model import BatchCommit
-from tests.unit.plan.analysis import planned
+from tests.unit.plan.analysis import last, planned
 from tests.unit.stores.views.chaining import Core, counted, spec_of
 from tests.unit.stores.views.changing import Changing
 from tests.unit.stores.views.finishing import STREAMS, VIEW, Row, row_text
@@ -100,8 +100,9 @@ def meet(counts: Counter[int], rows: list[Row], latest: dict[int, int], met: dic
 
 @pytest.mark.parametrize("versioned", [False, True])
 def test_upserts_meet_what_is_there_when_they_come(versioned: bool, tmp_path: Path) -> None:
-    """With deletions, several records of a key in a batch, and versions that come late."""
-    query = "SELECT l.id, l.v, u.x FROM l LEFT JOIN u FOR SYSTEM_TIME AS OF PROCTIME() ON l.k = u.k WHERE l.v > 0"
+    """With deletions, several records of a key in a batch, and versions that come late; the query need not read the
+    key."""
+    query = "SELECT l.v, u.x FROM l LEFT JOIN u FOR SYSTEM_TIME AS OF PROCTIME() ON l.k = u.k WHERE l.v > 0"
     found = Changing(query, tmp_path / "views.duckdb", versioned=versioned)
     rnd = random.Random(f"met {versioned}")  # noqa: S311 - test data
     met: dict[Row, list[Row]] = {}
@@ -120,9 +121,23 @@ def test_upserts_meet_what_is_there_when_they_come(versioned: bool, tmp_path: Pa
             met.pop((key,), None)
             if key in after:
                 k, _, v = after[key][:3]
-                there = [(key, v, x) for other, x in right if k is not None and other == k]
-                met[(key,)] = there or [(key, v, None)]
-        expected = Counter(row_text(row) for rows in met.values() for row in rows if row[1] is not None and row[1] > 0)
+                there = [(v, x) for other, x in right if k is not None and other == k]
+                met[(key,)] = there or [(v, None)]
+        expected = Counter(row_text(row) for rows in met.values() for row in rows if row[0] is not None and row[0] > 0)
         assert counted(found.store.read(f"SELECT * FROM {VIEW}").table) == expected, f"batch {number}"
     assert met
     found.store.close()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT f.n, m.id FROM (SELECT COUNT(*) AS n FROM l GROUP BY k) AS f {MEETS.replace('f.k', 'f.n')}",
+        f"SELECT f.id, m.id AS other FROM (SELECT l.id, l.k FROM l LEFT JOIN r ON l.id = r.id) AS f {MEETS}",
+    ],
+)
+def test_rows_that_nothing_tells_apart_are_refused_by_name(query: str) -> None:
+    error = last(f"{DECLARED} CREATE MATERIALIZED VIEW v AS {query};").error
+    assert error is not None
+    assert "tells them apart" in str(error)
+    assert error.span is not None
