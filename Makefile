@@ -66,7 +66,7 @@ test-slow: $(READY) java ## more of the same: examples, the demo, many jobs at o
 	@$(BIN)/python -m pytest -q $(TWO_SESSIONS) $(SPARK_TESTS) -m "slow and not (chaos or soak or kafka or bench)" $(PYTEST_ARGS)
 
 test-oracle: $(READY) java ## more random queries beside DuckDB
-	@PENSTOCK_ORACLE_EXAMPLES=2 $(BIN)/python -m pytest -q $(TWO_SESSIONS) tests/engine/test_oracle.py tests/engine/test_dimension_oracle.py -m "not soak" $(PYTEST_ARGS)
+	@PENSTOCK_ORACLE_EXAMPLES=2 $(BIN)/python -m pytest -q $(TWO_SESSIONS) tests/engine/test_oracle.py tests/engine/test_dimension_oracle.py tests/engine/test_random_changes.py -m "not soak" $(PYTEST_ARGS)
 
 test-chaos: $(READY) java ## kills the engine at seeded moments and at every failpoint
 	@$(BIN)/python -m pytest -q -m "chaos and not (soak or kafka)" $(PYTEST_ARGS)

@@ -64,6 +64,9 @@ _QUERIES: Final = {
         SELECT t.item, t.id, t.place, o.id FROM (
             SELECT *, row_number() OVER (PARTITION BY item ORDER BY amount DESC NULLS LAST, id) AS place FROM given
         ) AS t LEFT JOIN given AS o ON o.item = t.item AND o.amount = t.amount - 1 WHERE t.place <= 3""",
+    "by_match": """
+        SELECT a.id, b.id, a.amount + b.amount FROM given AS a JOIN given AS b
+        ON a.item = b.item AND a.amount = b.amount AND a.id < b.id""",
     "by_kind_spark": """
         SELECT item, count(DISTINCT amount), count(DISTINCT amount) FILTER (WHERE amount > 0), sum(DISTINCT amount)
         FROM given GROUP BY item""",
@@ -84,7 +87,7 @@ _SAME: Final = {
     "by_item_spark": "by_item",
 }
 _KEY_COLUMNS: Final = {
-    "by_tumble": 3, "by_hop": 3, "by_session": 3, "by_pair": 3, "by_place": 4, "by_item": 1, "by_kind_spark": 1, "by_size": 1,
+    "by_tumble": 3, "by_hop": 3, "by_session": 3, "by_pair": 3, "by_place": 4, "by_match": 2, "by_item": 1, "by_kind_spark": 1, "by_size": 1,
     "by_rest": 1, INSERT: 1, MOVING: 1,
 }  # fmt: skip
 

@@ -51,6 +51,7 @@ JOBS: Final = {
     "by_item": False,
     "by_item_spark": False,
     "by_place": False,
+    "by_match": False,
     "by_kind_spark": False,
     "by_size": False,
     INSERT: False,
@@ -59,7 +60,7 @@ JOBS: Final = {
 }
 # All of them at once are for a machine that does nothing else.
 FEWER_JOBS: Final = (
-    "by_tumble", "by_change", "by_item", "by_place", "by_kind_spark", "by_size", INSERT, MOVING, "by_rest",
+    "by_tumble", "by_change", "by_item", "by_place", "by_match", "by_kind_spark", "by_size", INSERT, MOVING, "by_rest",
 )  # fmt: skip
 SOME_JOBS: Final = ("by_tumble", "by_hop", "by_pair", "by_burst", "by_item", INSERT)
 # Views whose rows change, and the columns that an update leaves as they are.
@@ -97,7 +98,7 @@ FROM {STREAM} GROUP BY item, TUMBLE(ts, INTERVAL '10' SECOND) EMIT CHANGES;
 """
 _STATEMENTS: Final = {
     "by_tumble": f"""
-CREATE MATERIALIZED VIEW by_tumble AS
+CREATE MATERIALIZED VIEW by_tumble WITH (state = 'spark') AS
 SELECT item, TUMBLE_START(ts, INTERVAL '10' SECOND) AS starts, TUMBLE_END(ts, INTERVAL '10' SECOND) AS ends,
   {_MEASURES}
 FROM {STREAM} GROUP BY item, TUMBLE(ts, INTERVAL '10' SECOND) EMIT FINAL;
@@ -135,6 +136,11 @@ FROM (
   SELECT item, id, amount, ROW_NUMBER() OVER (PARTITION BY item ORDER BY amount DESC NULLS LAST, id) AS place FROM {STREAM}
 ) AS t LEFT JOIN {STREAM} AS o ON o.item = t.item AND o.amount = t.amount - 1
 WHERE t.place <= 3;
+""",
+    "by_match": f"""
+CREATE MATERIALIZED VIEW by_match AS
+SELECT a.id, b.id AS other, a.amount + b.amount AS total
+FROM {STREAM} AS a JOIN {STREAM} AS b ON a.item = b.item AND a.amount = b.amount AND a.id < b.id;
 """,
     "by_kind_spark": f"""
 CREATE MATERIALIZED VIEW by_kind_spark WITH (state = 'spark') AS

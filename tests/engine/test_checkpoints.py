@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 SCRIPT = """
 CREATE STREAM s (k STRING, v INT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
 CREATE MATERIALIZED VIEW totals AS SELECT k, SUM(v) AS total FROM s GROUP BY k;
-CREATE MATERIALIZED VIEW windows AS
+CREATE MATERIALIZED VIEW windows WITH (state = 'spark') AS
 SELECT TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS n FROM s GROUP BY TUMBLE(ts, INTERVAL '10' SECOND);
 """
 

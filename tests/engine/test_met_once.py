@@ -67,3 +67,60 @@ def test_rows_meet_what_is_current_when_they_come(opened: Opened) -> None:
             db.close()
             db = opened()
     assert {change.op for change in check_change_log(db, "rated", key=())} == {"insert"}
+
+
+CHANGING = """
+CREATE TABLE accounts (id INT, cur STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (connector = 'topic', changes = 'upsert');
+CREATE TABLE rates (cur STRING, rate INT, PRIMARY KEY (cur) NOT ENFORCED) WITH (connector = 'topic', changes = 'upsert');
+CREATE MATERIALIZED VIEW users AS SELECT cur, COUNT(*) AS n FROM accounts GROUP BY cur;
+CREATE MATERIALIZED VIEW rated AS
+SELECT a.id, a.cur, r.rate FROM accounts a LEFT JOIN rates FOR SYSTEM_TIME AS OF PROCTIME() AS r ON a.cur = r.cur;
+CREATE MATERIALIZED VIEW sums AS
+SELECT r.rate, COUNT(*) AS n FROM accounts a JOIN rates FOR SYSTEM_TIME AS OF PROCTIME() AS r ON a.cur = r.cur GROUP BY r.rate;
+CREATE MATERIALIZED VIEW used AS
+SELECT u.cur, u.n, r.rate FROM users u JOIN rates FOR SYSTEM_TIME AS OF PROCTIME() AS r ON u.cur = r.cur;
+CREATE TABLE kept (id INT, cur STRING, rate INT, PRIMARY KEY (id, cur) NOT ENFORCED)
+WITH (connector = 'topic', changes = 'upsert');
+INSERT INTO kept
+SELECT a.id, r.cur, r.rate FROM accounts a JOIN rates FOR SYSTEM_TIME AS OF PROCTIME() AS r ON a.cur = r.cur;
+"""
+# Of each step the rates that change, then the accounts that do; None: it is deleted.
+STEPS: list[tuple[dict[str, int | None], dict[int, str | None]]] = [
+    ({"EUR": 10, "USD": 20}, {1: "EUR", 2: "USD", 3: "CHF"}),
+    ({"EUR": 11, "CHF": 30}, {2: "EUR", 4: "CHF"}),
+    ({"USD": None, "EUR": 12}, {1: None, 3: "USD", 4: "EUR"}),
+    ({"USD": 25}, {1: "USD", 2: None}),
+]
+
+
+def test_rows_in_front_that_change_meet_anew(opened: Opened) -> None:
+    """What a row gave goes when it is replaced or deleted; a rate that changes touches no row that is there (SC40, G16)."""
+    db = opened()
+    db.execute(CHANGING)
+    rates: dict[str, int] = {}
+    rated: dict[int, tuple[str, int | None]] = {}
+    used: dict[str, tuple[int, int | None]] = {}
+    for step, (changed, accounts) in enumerate(STEPS):
+        for cur, rate in changed.items():
+            db.append("rates", [{"cur": cur, "_op": "delete"} if rate is None else {"cur": cur, "rate": rate}])
+            rates = {**rates, cur: rate} if rate is not None else {c: r for c, r in rates.items() if c != cur}
+        db.settle(180)
+        for id_, of in accounts.items():
+            db.append("accounts", [{"id": id_, "_op": "delete"} if of is None else {"id": id_, "cur": of}])
+            rated.pop(id_, None)
+            if of is not None:
+                rated[id_] = (of, rates.get(of))
+            users = Counter(cur for cur, _ in rated.values())
+            db.settle(180)
+            used = {cur: used[cur] if used.get(cur, (0,))[0] == n else (n, rates.get(cur)) for cur, n in users.items()}
+        assert read(db, "rated") == in_order((id_, *met) for id_, met in rated.items()), f"after step {step}"
+        met_rates = Counter(rate for _, rate in rated.values() if rate is not None)
+        assert read(db, "sums") == in_order(met_rates.items()), f"after step {step}"
+        there = [(cur, n, rate) for cur, (n, rate) in used.items() if rate is not None]
+        assert read(db, "used") == in_order(there), f"after step {step}"
+        kept = [(id_, cur, rate) for id_, (cur, rate) in rated.items() if rate is not None]
+        assert in_order(db.select_once("SELECT id, cur, rate FROM kept").rows()) == in_order(kept), f"after step {step}"
+        if step == 1:
+            db.close()
+            db = opened()
+    check_change_log(db, "rated", key=())

@@ -187,6 +187,21 @@ CHANGING: Final[dict[str, str | tuple[str, str]]] = {
             "FROM a"
         ),
     ),
+    # The version is found by key and time; what else is asked of it takes no earlier one in its place.
+    "valid_then_or_not": (
+        "SELECT a.id, c.label FROM a LEFT JOIN c FOR SYSTEM_TIME AS OF a.ts ON a.cat = c.id AND c.label <> 'q'",
+        (
+            "SELECT id, CASE WHEN l <> 'q' THEN l END FROM (SELECT id, (SELECT label FROM versions AS v "
+            "WHERE v.id = a.cat AND v.ts <= a.ts ORDER BY v.ts DESC LIMIT 1) AS l FROM a)"
+        ),
+    ),
+    "valid_then_alone": (
+        "SELECT a.id, c.label FROM a JOIN c FOR SYSTEM_TIME AS OF a.ts ON a.cat = c.id AND c.label <> 'q'",
+        (
+            "SELECT id, l FROM (SELECT id, (SELECT label FROM versions AS v "
+            "WHERE v.id = a.cat AND v.ts <= a.ts ORDER BY v.ts DESC LIMIT 1) AS l FROM a) WHERE l <> 'q'"
+        ),
+    ),
 }  # fmt: skip
 
 

@@ -38,16 +38,26 @@ def test_all_queries_are_right_over_a_stop(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_command_tells_what_differs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1 and the first rows where an answer is another; the oracle of q2 is made to expect one row more."""
+    """Exit code 0 where all are equal; 1 and the first rows where an answer is another, or where a query cannot run. The
+    oracle of q2 is made to expect one row more, and q0 to read a column that is not there."""
 
     def misled(name: str) -> NexmarkQuery:
         found = nexmark_query(name)
+        if name == "q0":
+            return replace(found, statements="CREATE MATERIALIZED VIEW q0 AS SELECT auctions FROM bid")
         return replace(found, oracle=f"{found.oracle} UNION ALL SELECT 123, 7") if name == "q2" else found
 
     monkeypatch.setattr(verification, "nexmark_query", misled)
-    arguments = ["nexmark", "verify", "--query", "q2", "--query", "q22", "--events", "2000", "--no-resume"]
-    assert run([*arguments, "--json"]) == 1
-    wrong, right = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    arguments = ["nexmark", "verify", "--events", "2000", "--no-resume", "--json", "--query", "q22"]
+    assert run(arguments) == 0
+    equal = json.loads(capsys.readouterr().out)
+    assert run([*arguments, "--query", "q0"]) == 1
+    right, failed = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (failed["query"], failed["outcome"], failed["missing"], failed["more"]) == ("q0", "failed", [], [])
+    assert "auctions" in failed["why"]
+    assert right == equal
+    assert run([*arguments, "--query", "q2"]) == 1
+    right, wrong = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert (wrong["query"], wrong["outcome"], wrong["more"]) == ("q2", "different", [])
     assert wrong["why"] == "1 rows are missing, 0 are too many"
     assert "123" in wrong["missing"][0]

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 STREAM = "CREATE STREAM trades (symbol STRING, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH (partitions = 2)"
 VIEWS = """
 CREATE MATERIALIZED VIEW counted AS SELECT symbol, COUNT(*) AS n FROM trades GROUP BY symbol;
-CREATE MATERIALIZED VIEW windows AS
+CREATE MATERIALIZED VIEW windows WITH (state = 'spark') AS
 SELECT TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS n FROM trades GROUP BY TUMBLE(ts, INTERVAL '10' SECOND);
 """
 

@@ -479,3 +479,30 @@ def test_what_is_written_is_read_back(spark: SparkSession, format_name: str) -> 
     assert [row.pop(ERROR) for row in rows] == [None, None, None]
     assert rows == table.to_pylist()
     assert base64.b64encode(b"\x00\xff") in written[0].as_py()
+
+
+def test_rows_that_say_what_they_do(spark: SparkSession) -> None:
+    """SC40: what a sink of changes wrote as JSON is read as what it stands for, where only `_op` says it."""
+    records = [
+        '{"_op": "insert", "k": 1, "n": 2}',
+        '{"_op": "delete", "k": 1, "n": 2}',
+        '{"k": 2, "n": 3}',
+        '{"_op": "update", "k": 2, "n": 4}',
+        '{"_op": 5, "k": "x"}',
+    ]
+    rows = [(place, bytearray(record.encode())) for place, record in enumerate(records)]
+    frame = spark.createDataFrame(rows, "__offset BIGINT, __value BINARY")
+    ways = {
+        "CREATE STREAM s (k INT, n INT) WITH (connector = 'kafka', topic = 't', format = 'json', changes = 'retract')": 3,
+        (
+            "CREATE TABLE s (k INT, n INT, PRIMARY KEY (k) NOT ENFORCED) "
+            "WITH (connector = 'file', path = '/p', format = 'json', changes = 'upsert')"
+        ): 4,
+    }
+    for ddl, good in ways.items():
+        found = decode(frame, source_of(ddl), ("k", "n")).orderBy("__offset").toArrow().to_pylist()
+        assert [(row["k"], row["n"], row["__deleted"]) for row in found][:4] == [
+            (1, 2, False), (1, 2, True), (2, 3, False), (2, 4, False)
+        ]  # fmt: skip
+        assert [row[ERROR] is None for row in found] == [True] * good + [False] * (5 - good)
+        assert "_op" not in found[0]

@@ -71,6 +71,9 @@ class Surroundings:
 
 
 _NONE: Final = Surroundings()
+# Which record of a source that takes rows back does so, a header says or the record itself.
+_WITH_HEADERS: Final = frozenset({"topic", "memory"})
+_WITH_DELETIONS: Final = frozenset({None, "json", "debezium-json"})
 
 __all__ = [
     "Surroundings",
@@ -121,7 +124,7 @@ def define_source(statement: CreateRelation, surroundings: Surroundings = _NONE)
             depends_on=needs,
             text=text,
         )
-    _check_upsert(statement, options)
+    _check_changes(statement, options)
     options = with_version(options, columns, statement.with_span)
     return SourceDefinition(
         name=statement.name,
@@ -356,13 +359,22 @@ def _named(clause: str, names: tuple[Name, ...], columns: tuple[ColumnDefinition
     return tuple(found)
 
 
-def _check_upsert(statement: CreateRelation, options: ResolvedOptions) -> None:
+def _check_changes(statement: CreateRelation, options: ResolvedOptions) -> None:
     if options.changes == "upsert" and not statement.primary_key:
         raise CatalogError(
             "INVALID_DEFINITION",
             f"{statement.kind.lower()} {statement.name} is updated by key but has no primary key",
             hint="add PRIMARY KEY (column) NOT ENFORCED",
             span=statement.name.span,
+        )
+    tells = options.connector in _WITH_HEADERS or options.format in _WITH_DELETIONS
+    if options.role == "source" and options.changes == "retract" and not tells:
+        raise CatalogError(
+            "INVALID_DEFINITION",
+            f"{statement.kind.lower()} {statement.name} is of rows that are taken back, and nothing in "
+            f"{options.format} says which",
+            hint="write the changes as json or debezium-json; or declare a column _op, and read them as rows",
+            span=option_span(options, "changes", statement.name.span),
         )
 
 

@@ -16,9 +16,17 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from penstock.connectors.kafka_access import access_of
+from penstock.connectors.kafka_access import access_of, topic_names
 from penstock.connectors.kafka_anew import SameTopics, from_the_start, made_anew
 from penstock.connectors.kafka_cluster import KafkaCluster, Partition, topic_expression
+from penstock.connectors.kafka_frames import (
+    RECORD_TYPES,
+    before_ends,
+    group_prefix,
+    reader_options,
+    shaped,
+    subscribed,
+)
 from penstock.connectors.kafka_keys import check_keys
 from penstock.connectors.kafka_notes import KafkaNotes, load_notes, save_notes
 from penstock.connectors.kafka_offsets import KafkaOffset, folded_offset, nested, read_kafka_offset
@@ -31,36 +39,14 @@ from penstock.connectors.scan_frames import ddl
 from penstock.errors import OptionError, RuntimeFailure
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.catalog.model import SinkDefinition, SourceDefinition
-    from penstock.connectors.kafka_access import KafkaAccess
+    from penstock.catalog.model import SourceDefinition
     from penstock.connectors.source import ScanRequest
     from penstock.stores.topics.store import TopicStore
 
-_TYPES: Final = {
-    "__value": "BINARY",
-    "__partition": "INT",
-    "__offset": "BIGINT",
-    "__timestamp": "TIMESTAMP",
-    "__key": "BINARY",
-    "__headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
-    "__topic": "STRING",
-    "__timestamp_type": "STRING",
-    "__topic_partition": "INT",
-}
 _LOG: Final = logging.getLogger(__name__)
 _EARLIEST: Final = -2  # as Spark writes it
-# A broker that does not answer is told of after this time, and not after Spark's minutes.
-_WAITS: Final = {
-    "kafka.request.timeout.ms": "20000",
-    "kafka.default.api.timeout.ms": "30000",
-    "kafkaConsumer.pollTimeoutMs": "60000",
-}
-# A reader that has come to the end of a partition asks for more, and for where the partition begins and ends, which the
-# broker answers only after it: with Kafka's half a second each task of each batch would wait that long for nothing. In
-# real-time mode a reader does wait for rows.
-_NO_LONG_POLL: Final = {"kafka.fetch.max.wait.ms": "5"}
 # How long what is known of the partitions of a topic holds good between batches.
 _FRESH_S: Final = 1.0
 
@@ -96,27 +82,27 @@ class KafkaSource:
         begin = self._begin(request, notes, partitions)
         reader = (
             spark.readStream.format("kafka")
-            .options(**self._options(request, access))
-            .options(**_subscribed(request.definition))
+            .options(**reader_options(request, access))
+            .options(**subscribed(request.definition))
             .option("startingOffsets", "earliest" if begin is None else json.dumps(nested(begin)))
-            .option("groupIdPrefix", _group_prefix(request))
+            .option("groupIdPrefix", group_prefix(request))
         )
         if request.realtime:
-            return self._shaped(reader.load(), columns, notes)
+            return shaped(reader.load(), columns, notes)
         raw = reader.option("maxOffsetsPerTrigger", str(reading.max_rows)).load()
         readers = integer(request.definition.options.values, "max_parallelism")
         if readers is not None and readers < len(partitions):
             raw = raw.coalesce(readers)
-        frame = self._shaped(raw, columns, notes)
+        frame = shaped(raw, columns, notes)
         ends = self.end(request)
         if ends is not None:
-            frame = _before(frame, ends)
+            frame = before_ends(frame, ends)
         if request.keep is None:  # to look at only
             return frame
         pulse = Pulse(spark, reading)
         if request.nudges is not None:
             request.nudges.call(pulse.beat)
-        return frame.unionByName(pulse.frame([(name, _TYPES[name]) for name in columns]))
+        return frame.unionByName(pulse.frame([(name, RECORD_TYPES[name]) for name in columns]))
 
     def between(self, spark: SparkSession, request: ScanRequest, start: str | None, end: str) -> DataFrame:
         upto = read_kafka_offset(end)
@@ -126,60 +112,29 @@ class KafkaSource:
         else:
             first = request.first if request.first is not None else self.first(request)
             since = {notes.partition(number): offset for number, offset in first.items()}
-        columns = tuple(_TYPES)
+        columns = tuple(RECORD_TYPES)
         ranges = {
             one: (since.get(one, _EARLIEST), last)
             for one, last in upto.offsets.items()
             if since.get(one, _EARLIEST) < last
         }
         if not ranges:
-            return spark.createDataFrame([], ddl([(name, _TYPES[name]) for name in columns]))
+            return spark.createDataFrame([], ddl([(name, RECORD_TYPES[name]) for name in columns]))
         assigned: dict[str, list[int]] = {}
         for topic, number in ranges:
             assigned.setdefault(topic, []).append(number)
         raw = (
             spark.read.format("kafka")
-            .options(**self._options(request, access_of(request.definition, request.state_path)))
+            .options(**reader_options(request, access_of(request.definition, request.state_path)))
             .option("includeHeaders", "true")
             .option("assign", json.dumps(assigned))
             .option("startingOffsets", json.dumps(nested({one: first for one, (first, _) in ranges.items()})))
             .option("endingOffsets", json.dumps(nested({one: last for one, (_, last) in ranges.items()})))
             .load()
         )
-        frame = self._shaped(raw, columns, notes)
+        frame = shaped(raw, columns, notes)
         ends = self.end(request)
-        return frame if ends is None else _before(frame, ends)
-
-    def _options(self, request: ScanRequest, access: KafkaAccess) -> dict[str, str]:
-        values = request.definition.options.values
-        return {
-            **_WAITS,
-            **({} if request.realtime else _NO_LONG_POLL),
-            "kafka.max.poll.records": str(reading_of(request).batch_size),
-            "kafka.isolation.level": text(values, "isolation_level") or "read_committed",
-            **{f"kafka.{key}": value for key, value in access.java().items()},
-            "kafka.bootstrap.servers": access.servers,
-            "failOnDataLoss": str(not skips_lost(request.definition)).lower(),
-            "fetchOffset.numRetries": "1",
-            "includeHeaders": str("__headers" in hidden_columns(request.definition)).lower(),
-        }
-
-    def _shaped(self, raw: DataFrame, columns: Sequence[str], notes: KafkaNotes) -> DataFrame:
-        from pyspark.sql import functions as f
-
-        made: dict[str, Column] = {
-            "__value": f.col("value"),
-            "__partition": _numbered(notes),
-            "__offset": f.col("offset"),
-            "__timestamp": f.col("timestamp"),
-            "__key": f.col("key"),
-            "__topic": f.col("topic"),
-            "__topic_partition": f.col("partition"),
-            "__timestamp_type": f.when(f.col("timestampType") == 1, "LogAppendTime").otherwise("CreateTime"),
-        }
-        if "__headers" in columns:
-            made["__headers"] = f.col("headers")
-        return raw.select(*[made[name].alias(name) for name in columns])
+        return frame if ends is None else before_ends(frame, ends)
 
     # where rows are
 
@@ -459,50 +414,7 @@ class KafkaSource:
         return names[0] if len(names) == 1 else None
 
 
-def topic_names(definition: SourceDefinition | SinkDefinition) -> tuple[str, ...]:
-    """The topics that a relation names; none where it has a pattern."""
-    found = definition.options.values.get("topic")
-    if found is None:
-        return ()
-    return tuple(str(name) for name in found) if isinstance(found, tuple) else (str(found),)
-
-
-def _subscribed(definition: SourceDefinition) -> dict[str, str]:
-    pattern = text(definition.options.values, "topic_pattern")
-    if pattern is not None:
-        # Spark would take topics that match in part, too. Those of Kafka's own are never meant.
-        return {"subscribePattern": f"^(?!__)(?:{pattern})$"}
-    return {"subscribe": ",".join(topic_names(definition))}
-
-
-def _group_prefix(request: ScanRequest) -> str:
-    return text(request.definition.options.values, "group_id_prefix") or f"penstock-{request.job}"
-
-
 def _in_order(numbers: Mapping[Partition, int]) -> tuple[Partition, ...]:
     """The partitions of an offset in the order of their numbers; places of others are left empty."""
     named = {number: one for one, number in numbers.items()}
     return tuple(named.get(number, ("", number)) for number in range(max(named, default=-1) + 1))
-
-
-def _numbered(notes: KafkaNotes) -> Column:
-    """The number of a row's partition."""
-    from pyspark.sql import functions as f
-
-    if notes.single is not None:
-        return f.col("partition")
-    named = [f.lit(f"{topic}/{each}") for topic, each in notes.pairs]
-    parts = [part for number, name in enumerate(named) for part in (name, f.lit(number))]
-    if not parts:
-        return f.lit(None).cast("int")
-    return f.try_element_at(f.create_map(*parts), f.concat_ws("/", f.col("topic"), f.col("partition")))
-
-
-def _before(frame: DataFrame, ends: Mapping[int, int]) -> DataFrame:
-    """The rows before the end of a source that ends; Spark itself would read on."""
-    from pyspark.sql import functions as f
-
-    parts = [part for number, last in sorted(ends.items()) for part in (f.lit(number), f.lit(last).cast("long"))]
-    if not parts:
-        return frame.filter(f.lit(False))
-    return frame.filter(f.col("__offset") < f.try_element_at(f.create_map(*parts), f.col("__partition")))

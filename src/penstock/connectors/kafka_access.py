@@ -1,4 +1,4 @@
-"""How the brokers of a relation are reached: its options, for Kafka's Java client and for librdkafka.
+"""The topics of a relation, and how its brokers are reached: its options, for Kafka's Java client and for librdkafka.
 
 Spark reads and writes with the one, we ask and commit with the other, and they spell security differently. What a user
 writes for either is turned into both. Values are revealed here, handed to a client, and never kept or printed.
@@ -182,3 +182,11 @@ def _pem(given: Mapping[str, str], name: str) -> str | None:
             f"the file of {name}.location cannot be read: {type(error).__name__}",
             hint="make it a PEM file that Penstock may read",
         ) from None
+
+
+def topic_names(definition: SourceDefinition | SinkDefinition) -> tuple[str, ...]:
+    """The topics that a relation names; none where it has a pattern."""
+    found = definition.options.values.get("topic")
+    if found is None:
+        return ()
+    return tuple(str(name) for name in found) if isinstance(found, tuple) else (str(found),)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.catalog.model import SinkDefinition
     from penstock.connectors.sink import SinkContext
 
+_BY_KEY: Final = -1  # no partition: the client chooses it
 _TIMES: Final = frozenset({"TIMESTAMP", "BIGINT"})
 _HEADERS: Final = "array<struct<key: string, value: binary>>"
 
@@ -72,6 +73,12 @@ def keeps_rows_together(definition: SinkDefinition) -> bool:
     return definition.options.changes != "append" and not keyed and not spreads(definition)
 
 
+def keeps_keyless_together(definition: SinkDefinition) -> bool:
+    """Whether records without a key belong together: a key written as plain text that is NULL is none, and of the rows
+    that replace each other by it no reader may see an older one last. They are in the first partition."""
+    return definition.options.changes != "append" and not spreads(definition) and not keeps_rows_together(definition)
+
+
 def record_frame(frame: DataFrame, context: SinkContext, width: int = 0) -> DataFrame:
     """Key, value and headers, as Spark's sink wants them; the partition, where it is ours to choose among `width`."""
     from pyspark.sql import functions as f
@@ -101,6 +108,9 @@ def record_frame(frame: DataFrame, context: SinkContext, width: int = 0) -> Data
         fixed = definition.options.values["partitioner"] == "fixed"
         number = f.spark_partition_id() if fixed else f.monotonically_increasing_id()
         encoded = encoded.withColumn("__written_partition", f.pmod(number, f.lit(width)).cast("int"))
+    elif keeps_keyless_together(definition) and "__written_key" in encoded.columns:
+        first = f.when(f.col("__written_key").isNull(), f.lit(0))  # else NULL: the client chooses, by the key
+        encoded = encoded.withColumn("__written_partition", first)
     written = [name for name in encoded.columns if name.startswith("__written_")]
     return encoded.select(*[f.col(name).alias(name.removeprefix("__written_")) for name in written])
 
@@ -136,6 +146,8 @@ def records(rows: pa.Table, context: SinkContext, width: int = 0) -> Iterator[di
         columns["partition"] = [0 if fixed else number % width for number in range(rows.num_rows)]
     elif keeps_rows_together(definition) and OPERATION in rows.column_names:
         columns["partition"] = partitions_of(rows, width, whole_row_key(rows, names))
+    elif keeps_keyless_together(definition) and None in columns.get("key", ()):
+        columns["partition"] = [0 if each is None else _BY_KEY for each in columns["key"]]
     for record in zip(*columns.values(), strict=True):
         yield dict(zip(columns, record, strict=True))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.connectors.kafka import topic_names
-from penstock.connectors.kafka_access import access_of
+from penstock.connectors.kafka_access import access_of, topic_names
 from penstock.connectors.kafka_records import records
 from penstock.connectors.kafka_tuning import producer_tuning
 from penstock.errors import OptionError, RuntimeFailure

@@ -11,6 +11,7 @@ from penstock.formats.csv_records import decode_csv
 from penstock.formats.debezium_records import decode_changes, decode_debezium
 from penstock.formats.json_records import decode_json
 from penstock.formats.keys import key_columns, key_format, key_options, key_relation, value_relation
+from penstock.formats.operation_records import decode_operations, names_operations
 from penstock.formats.outside import Outside
 from penstock.formats.protobuf_records import decode_protobuf
 from penstock.formats.raw_records import decode_raw
@@ -45,7 +46,7 @@ def decode(
     A record is looked at only as far as the wanted columns go. Of a stream, `__error` says only that a record is bad:
     the reasons would cost every good record time, and a batch over the same range tells them.
     A record of upserts without a value deletes the row of its key, which is all that is read of it. Of Debezium's
-    records read as rows, `__deleted` says as much.
+    records read as rows, and of rows that name their operation, `__deleted` says as much.
     """
     from pyspark.sql import functions as f
 
@@ -121,6 +122,8 @@ def _decoded(
     format_name = definition.options.format
     if uses_registry(format_name, definition.options.values):
         return decode_confluent(frame, definition, wanted, outside)
+    if names_operations(definition):
+        return decode_operations(frame, definition, wanted)
     if format_name == "json":
         return decode_json(frame, definition, wanted)
     if format_name == "debezium-json":

@@ -46,6 +46,7 @@ from penstock.plan.session import Session
 from penstock.plan.shared_reads import insert_jobs
 from penstock.plan.sink_fit import cannot_update, check_sink, forced_to_append, with_query_key
 from penstock.plan.subscriptions import check_subscription
+from penstock.plan.topic_forms import told_of_changes
 from penstock.plan.ttl import with_ttl
 from penstock.sql import statements as s
 from penstock.sql.spans import span_of
@@ -82,8 +83,9 @@ def _create_relation(statement: s.CreateRelation, session: Session) -> Analysis:
         definition = with_computed_types(definition, session)
         called = [ObjectKey("function", name) for name in computed_functions(definition, session.catalog)]
         definition = replace(definition, depends_on=tuple(dict.fromkeys((*definition.depends_on, *called))))
+    told = told_of_changes(definition, session.catalog)
     session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
-    return Analysis(session, notices=(*definition.options.notices, *notices), definition=definition)
+    return Analysis(session, notices=(*definition.options.notices, *notices, *told), definition=definition)
 
 
 def _plan_into(
@@ -137,7 +139,9 @@ def _create_sink(statement: s.CreateSink, session: Session) -> Analysis:
         definition = with_query_key(definition, plan)
         if not _open(plan):
             check_partition_columns(definition, statement.with_span)
+    told = told_of_changes(definition, session.catalog)
     session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
+    notices = (*notices, *told)
     if plan is None:
         return Analysis(session, notices=(*definition.options.notices, *notices), definition=definition)
     session = session.with_job(statement.name.text)

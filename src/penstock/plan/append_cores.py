@@ -91,7 +91,14 @@ def _tried(context: PlanContext, tree: exp.Expr, bind: Bind) -> tuple[PlanContex
     )  # fmt: skip
     try:
         relation = bind(trial, tree)
-        if not (_keeps(relation.node) or _prepares(relation)) or trial.subqueries or relation.open or relation.unmerged:
+        forgets = context.forgets and _for_ever(relation.node)
+        if (
+            forgets
+            or not (_keeps(relation.node) or _prepares(relation))
+            or trial.subqueries
+            or relation.open
+            or relation.unmerged
+        ):
             return None
         return trial, relation, _checked(relation)
     except PenstockError:
@@ -119,6 +126,12 @@ def _shares(context: PlanContext, tree: exp.Expr) -> bool:
     """Whether something in a subquery stands elsewhere in the statement too: then that is what Spark runs, once."""
     times = max(context.repeated.get(format_tree(tree), 1), 1)
     return any(context.repeated.get(text, 0) > count * times for text, count in _subqueries(context, tree).items())
+
+
+def _for_ever(node: Node) -> bool:
+    """Whether Spark would remember every key whose first row it has let through."""
+    firsts = [each for each in all_nodes(node) if isinstance(each, Deduplicate)]
+    return any(each.state is not None and each.state.bound is None for each in firsts)
 
 
 def _keeps(node: Node) -> bool:

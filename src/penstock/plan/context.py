@@ -95,6 +95,7 @@ class PlanContext:
     emit_depth: int = 0  # the depth of the SELECT that `emit` speaks of: a view in it may say its own
     kept: bool = False  # the rows of streams are kept: each is read as the whole of what has come so far
     open_windows: bool = False  # beside `kept`: windows that Spark cannot close are groups like any other
+    forgets: bool = False  # beside `kept`: Spark, which never forgets by age, keeps no first rows of keys for ever
     in_spark: bool = False  # Spark is asked to keep the groups of a running aggregate, with the sets of distinct values
     inlined: bool = False  # a materialized view that rows are only added to is read as its query, from its streams anew
     closed_sessions: bool = False  # the rows of sessions are read when these have closed; see session_rows

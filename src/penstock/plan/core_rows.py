@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from sqlglot import exp
 
 from penstock.plan.decimal_types import spark_type
-from penstock.plan.finish_plan import CLOCK_CALL, KeptColumn, KeptRows, RowChanges
+from penstock.plan.finish_plan import CLOCK_CALL, ONCE, KeptColumn, KeptRows, RowChanges
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.kept_clock import CLOCKS, has_random, shown_name
 from penstock.plan.moving_clock import clock_bounds, reads_clock
@@ -211,14 +211,23 @@ class CoreRows:
             self._hoist(block, alias, leaf)
         if len(own) == 1 and len(relations(block)) == 1:
             self._keep_times(block, *next(iter(own.items())))
-        read = columns_read(block)
+        read, keys = columns_read(block), self._keys_in_front(block, own)
         for alias, leaf in own.items():
             for entry in self._known[leaf.relation].fields:
-                if entry.name in read.get(alias, ()):
+                if entry.name in read.get(alias, ()) or entry.name in keys.get(alias, ()):
                     self._keep(leaf, entry.name, typed(column(entry.name, leaf.relation), entry.type))
             if not leaf.given:  # only whether there is a row
                 entry = self._known[leaf.relation].fields[0]
                 self._keep(leaf, entry.name, typed(column(entry.name, leaf.relation), entry.type))
+
+    def _keys_in_front(self, block: exp.Select, own: Mapping[str, LeafRows]) -> dict[str, tuple[str, ...]]:
+        """By which columns the rows in front of a join are told apart that are to meet what is there once: they are
+        read, whether the query does it or not."""
+        first = block.args["from_"].this.alias_or_name
+        if first not in own or not any(join.method == ONCE for join in block.args.get("joins") or []):
+            return {}
+        scan = self._known[own[first].relation]
+        return {first: scan.key or ()} if isinstance(scan, Scan) and scan.changes is not Mode.APPEND else {}
 
     def _filtered(self, block: exp.Select, own: Mapping[str, LeafRows], uses: Mapping[str, int]) -> list[str]:
         """The aliases whose conditions can be moved below the joins."""

@@ -21,6 +21,7 @@ from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.calls import as_moment, bind_call, bind_over
 from penstock.plan.check_types import check_condition, check_types, text_as_number
 from penstock.plan.infer import infer
+from penstock.plan.moving_clock import with_moments
 from penstock.plan.nested_types import named_fields
 from penstock.plan.quantified import bind_of_array, bind_quantified, is_of_array, is_quantified
 from penstock.plan.scope import Resolved, Scope, struct_field
@@ -92,7 +93,7 @@ class ExpressionBinder:
 
     def bind(self, node: exp.Expr) -> exp.Expr:
         """The bound tree of an expression."""
-        bound = self._bind(node)
+        bound = with_moments(self._bind(node))
         check_types(bound, node)
         read = text_as_number(bound)
         if read is not None and self.warn is not None:

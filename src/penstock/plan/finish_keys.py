@@ -8,6 +8,7 @@ like any other here.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -17,6 +18,7 @@ from penstock.plan.store_unnest import makes_rows_of
 from penstock.plan.trees import aliased, call, column, own_nodes
 
 Place = tuple[str, str]  # alias, column
+_EQUALITIES: Final = (exp.EQ, exp.NullSafeEQ)
 
 
 @dataclass(slots=True)
@@ -169,7 +171,9 @@ def _by_equality(left: list[Key], right: list[Key], join: exp.Join, where: list[
         *(where if kind in ("inner", "cross") and not join.method else []),
     ]
     equalities = [
-        (_place(conjunct.this), _place(conjunct.expression)) for conjunct in conditions if isinstance(conjunct, exp.EQ)
+        (_place(conjunct.this), _place(conjunct.expression))
+        for conjunct in conditions
+        if isinstance(conjunct, _EQUALITIES)
     ]
     found = [
         _both(key, other, (first, second), kind)
@@ -229,7 +233,7 @@ def _correlated(around: exp.Expr, key: Key) -> Key | None:
         return None
     where = found.args.get("where")  # comes first: whatever else the subquery does, it does with rows of one key
     for conjunct in conjuncts_of(where.this) if where is not None else []:
-        if not isinstance(conjunct, exp.EQ):
+        if not isinstance(conjunct, _EQUALITIES):
             continue
         sides = (_place(conjunct.this), _place(conjunct.expression))
         for outer, own in (sides, sides[::-1]):

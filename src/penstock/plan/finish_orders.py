@@ -20,17 +20,20 @@ from penstock.plan.trees import column, own_nodes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.errors import Span
     from penstock.types import SqlType
 
 _CHOOSING: Final = frozenset({"row_number", "lag", "lead", "first_value", "ntile"})
 
 
 class NotFinishableError(Exception):
-    """The view store cannot answer this query; the message says why, `hint` what to write instead."""
+    """The view store cannot answer this query; the message says why, `hint` what to write instead, and `span`, where
+    one place is to blame, which."""
 
-    def __init__(self, why: str, hint: str | None = None) -> None:
+    def __init__(self, why: str, hint: str | None = None, span: Span | None = None) -> None:
         super().__init__(why)
         self.hint = hint
+        self.span = span
 
 
 def settle_orders(tree: exp.Expr, types: Mapping[str, Mapping[str, SqlType | None]]) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ONCE: Final = "AS_OF_NOW"  # the method of a join whose rows are met once: see met_once
 SIDE: Final = "__side"  # in a batch: the place of the kept rows that a row belongs to
+FORGOTTEN: Final = "__forgotten"  # of rows of views with a state_ttl: the column with the time at which they are
 CLOCK_CALL: Final = "__moving_clock"  # the function by which texts ask the clock of the view: see moving_clock
 ASKED: Final = "__spark_"  # how the names of functions begin by which the store asks Spark
 
@@ -100,7 +101,8 @@ class KeptRows:
 
     `since` and `until` are kept columns with times: a row is shown when the clock of the view has reached all of the
     first, and as long as it has reached none of the others. See plan.moving_clock. `stamps` are columns with the time
-    at which a row of a materialized view came: such rows are kept a second time, with it.
+    at which a row of a materialized view came: such rows are kept a second time, with it. `FORGOTTEN` is one of them,
+    and of the second, where a `state_ttl` is to let go of what follows from such rows.
 
     `passing`: stages that are answered once have read the rows when their batch is over, and nothing is kept of them.
 
@@ -244,7 +246,9 @@ class Stage:
     other; none: it is answered as a whole. `unique` are the columns that tell the rows apart; None: the same row may be
     there twice. `words` name the stage in EXPLAIN: the user's name of the subquery. `timed`: the text asks the clock of
     the view, so that any row of the answer may be another one as time goes on. `once`: the answer for the rows of a
-    batch is added to it and never made anew; see plan.met_once.
+    batch is added to it and never made anew; see plan.met_once. `meets`: the same for rows that change. Of the leaf
+    with a key the rows that come are answered, beside the others as they are then; what a row gave goes when it goes.
+    `pairs`: so is what new rows of any relation make with all that is there of the others; see plan.added_pairs.
     """
 
     words: str
@@ -255,6 +259,8 @@ class Stage:
     unique: tuple[str, ...] | None
     timed: bool = False
     once: bool = False
+    meets: bool = False
+    pairs: bool = False
 
 
 @frozen
@@ -299,7 +305,7 @@ class FinishPlan:
     @property
     def only_adds(self) -> bool:
         """Whether rows are only added to the view."""
-        return self.view.once
+        return self.view.once or self.view.pairs
 
     @property
     def by_rows(self) -> bool:
@@ -310,6 +316,11 @@ class FinishPlan:
     def moves(self) -> bool:
         """Whether the answer changes as time goes on, without any row that comes."""
         return any(rows.since or rows.until for rows in self.rows) or any(stage.timed for stage in self.stages)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether rows of materialized views count for a time only."""
+        return any(FORGOTTEN in rows.until for rows in self.rows)
 
     @property
     def clocked(self) -> bool:

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.added_pairs import only_adds_pairs
 from penstock.plan.finish_groups import outer_aliases, queries_within, set_groups_apart
 from penstock.plan.finish_joins import set_joins_apart
 from penstock.plan.finish_keys import keys_of, shown_key
 from penstock.plan.finish_orders import NotFinishableError
-from penstock.plan.finish_plan import Leaf, Stage
+from penstock.plan.finish_plan import ONCE, Leaf, Stage
 from penstock.plan.finish_unique import unique_columns
 from penstock.plan.met_once import by_added_rows, fresh_relations, meets_once, met, set_met_apart
 from penstock.plan.moving_clock import reads_clock
@@ -30,7 +31,7 @@ from penstock.plan.relation import HIDDEN_PREFIX
 from penstock.plan.spark_blocks import aggregates, outputs, relations, scans
 from penstock.plan.store_terms import UNKNOWN, quoted
 from penstock.plan.store_text import kept_query
-from penstock.plan.trees import column, identifier, own_nodes, select, subquery
+from penstock.plan.trees import aliased, column, identifier, own_nodes, select, subquery
 
 if TYPE_CHECKING:
     from penstock.plan.core_rows import CoreRows
@@ -39,17 +40,23 @@ if TYPE_CHECKING:
 
 _INNER: Final = "__stage"  # what a stage reads is called so in it: the same query under another name is the same stage
 _PUT_ABOVE: Final = "put the condition on the clock into the query around it"
-_NOT_ADDED: Final = (
-    "the rows in front of a join as of PROCTIME() are not only added",
-    "put one stream that rows are only added to in front of it, and other joins behind; or leave FOR SYSTEM_TIME out",
+_NOT_ALONE: Final = (
+    "in front of a join as of PROCTIME() stands more than one relation or subquery",
+    "put one into FROM, or a subquery of several, and other joins behind; or leave FOR SYSTEM_TIME out",
 )
+_NOT_APART: Final = (
+    "the rows in front of a join as of PROCTIME() change, and nothing that the query reads of them tells them apart",
+    "let it read their key, such as the columns of their GROUP BY or PRIMARY KEY; or leave FOR SYSTEM_TIME out",
+)
+_FRONT: Final = "__front_key"  # how the columns of an answer begin that tell whose rows in front they are of
 _NOT_BY_ROWS: Final = ("distinct", "limit", "offset", "laterals", "joins")
 
 
 class Stages:
     """Cuts a tree, which is changed in place, into stages over the rows that are kept for it."""
 
-    def __init__(self, tree: exp.Query, rows: CoreRows, asked: AskedOfSpark) -> None:
+    def __init__(self, tree: exp.Query, rows: CoreRows, asked: AskedOfSpark, *, pairs: bool = False) -> None:
+        """`pairs`: where rows are only added to the answer of a join, they are."""
         self.made: list[Stage] = []
         self.trees: list[exp.Query] = []  # what the stages ask, over their leaves
         self._of_spark = asked
@@ -59,6 +66,10 @@ class Stages:
         self._kept = len(rows.kept)
         self._places: dict[str, int] = {}  # of stages, by what they ask
         self._added = rows.added
+        if pairs and not rows.moves and only_adds_pairs(tree, self._added):
+            self.made.append(self._pairs(tree))
+            self.trees.append(tree)
+            return
         meets = meets_once(tree)
         once = by_added_rows(tree, self._added) and not reads_clock(tree) if meets else _of_added_rows(tree, rows)
         if once and not meets:
@@ -85,7 +96,7 @@ class Stages:
         if apart is not None:
             self._take_out(query, apart, once=True)
         if meets_once(query):
-            raise NotFinishableError(*_NOT_ADDED)
+            raise NotFinishableError(*_NOT_ALONE)
 
     def _cut(self, query: exp.Expr) -> None:
         """Takes what is to be a stage out of a query, from below."""
@@ -214,21 +225,77 @@ class Stages:
 
     def _once(self, query: exp.Query, words: str) -> Stage:
         """A stage that is answered for the rows of each batch alone; what they meet is there as a whole."""
-        if not by_added_rows(query, self._added):
-            raise NotFinishableError(*_NOT_ADDED)
         if reads_clock(query):
             raise NotFinishableError("rows that are met once are shown as long as the clock says", _PUT_ABOVE)
-        for item in list(met(query)):
-            if not _plain(item.this):  # what rows meet is kept up to date, and not made anew for each batch
-                self._cut(item.this)
-                table = self._leaf(item.this, outputs(item.this), [], item.alias, item.alias)
-                if table is not None:
-                    item.replace(table)
+        if not by_added_rows(query, self._added):
+            return self._meeting(query, words)
+        self._keep_met(query)
         fresh = set(fresh_relations(query))
         text, columns = kept_query(query, self._types, self._of_spark)
         leaves = tuple(Leaf(each.name, *self._read[each.name], (), each.name in fresh) for each in scans(query))
         known = tuple((name, _known(kind)) for name, kind in columns)
         return Stage(words, leaves, text, known, (), None, once=True)
+
+    def _keep_met(self, query: exp.Query) -> None:
+        """What rows meet is kept up to date, and not made anew for each batch."""
+        for item in list(met(query)):
+            if not _plain(item.this):
+                self._cut(item.this)
+                table = self._leaf(item.this, outputs(item.this), [], item.alias, item.alias)
+                if table is not None:
+                    item.replace(table)
+
+    def _meeting(self, query: exp.Query, words: str) -> Stage:
+        """As `_once`, where the rows in front change: the answer tells by their key which rows are of which."""
+        *around, block = _blocks_down_to_joins(query)
+        front = block.args["from_"].this
+        if isinstance(front, exp.Subquery):
+            self._cut(front.this)
+            table = self._leaf(front.this, outputs(front.this), [], front.alias, front.alias)
+            if table is None:
+                raise NotFinishableError(*_NOT_ALONE)
+            front.replace(table)
+            front = table
+        if not isinstance(front, exp.Table) or not by_added_rows(query, {front.name}):
+            raise NotFinishableError(*_NOT_ALONE)
+        self._keep_met(query)
+        own = dict(self._read[front.name][1])
+        names = self._row_keys.get(front.name)
+        if not names:
+            raise NotFinishableError(*_NOT_APART)
+        shown = tuple(f"{_FRONT}{place}" for place, _ in enumerate(names))
+        for name, key in zip(names, shown, strict=True):
+            block.append("expressions", aliased(column(name, front.alias), key))
+            for outer in around:
+                outer.append("expressions", aliased(column(key, outer.args["from_"].this.alias), key))
+        text, columns = kept_query(query, self._types, self._of_spark)
+        leaves = tuple(
+            Leaf(each.name, *self._read[each.name], tuple(own[name] for name in names) if each is front else ())
+            for each in scans(query)
+        )
+        known = tuple((name, _known(kind)) for name, kind in columns)
+        unique = unique_columns(query, self._row_keys, outputs(query))
+        return Stage(words, leaves, text, known, shown, unique, meets=True)
+
+    def _pairs(self, query: exp.Query) -> Stage:
+        """The stage of a join that rows are only added to."""
+        text, columns = kept_query(query, self._types, self._of_spark)
+        leaves = tuple(Leaf(each.name, *self._read[each.name], ()) for each in scans(query))
+        known = tuple((name, _known(kind)) for name, kind in columns)
+        return Stage("the view", leaves, text, known, (), None, pairs=True)
+
+
+def _blocks_down_to_joins(query: exp.Query) -> list[exp.Select]:
+    """A query around such joins, from the outside in; the last SELECT has them."""
+    found: list[exp.Select] = []
+    block: exp.Expr = query
+    while isinstance(block, exp.Select):
+        found.append(block)
+        if any(join.method == ONCE for join in block.args.get("joins") or []):
+            return found
+        below = block.args["from_"].this
+        block = below.this if isinstance(below, exp.Subquery) else below
+    raise NotFinishableError(*_NOT_ALONE)
 
 
 def _of_added_rows(tree: exp.Query, rows: CoreRows) -> bool:

@@ -65,6 +65,8 @@ _TIMED: Final = (
     "with every batch, and every second"
 )
 
+_PAIRS: Final = "the join keeps {} for ever; bound their event times, or set state_ttl, to let go of old rows"
+
 _GROWS: Final = "state grows for ever: the answer of {} is kept; filter or aggregate before"
 
 __all__ = ["Finished", "NotFinishableError", "finished", "only_adds", "with_finish"]
@@ -132,6 +134,8 @@ class Finished:
             return f"{what} in {len(self.plan.stages)} stages, each for what has changed below it: {steps}"
         if view.once:
             return f"{what.rstrip(',')}: {self._once(view)}"
+        if view.pairs:
+            return f"{what}: what new rows make with those that are there is added, and nothing is answered anew"
         if view.timed:
             return f"{what} over all of them after each batch and every second: the clock decides"
         if not view.keys:
@@ -141,7 +145,7 @@ class Finished:
     def _step(self, stage: Stage) -> str:
         names = [name for name, _ in stage.columns if not name.startswith(HIDDEN_PREFIX)]
         kept = "" if stage is self.plan.view else f" ({', '.join(names)}), kept"
-        if stage.once:
+        if stage.once or stage.meets:
             return f"{stage.words}{kept}, {self._once(stage)}"
         if stage.timed:
             return f"{stage.words}{kept}, as a whole, after each batch and every second: the clock decides"
@@ -151,10 +155,12 @@ class Finished:
 
     def _once(self, stage: Stage) -> str:
         """What a stage that is answered once has to do with the rows that come."""
-        came = [self._source(leaf.source) for leaf in stage.leaves if leaf.fresh]
-        there = [self._source(leaf.source) for leaf in stage.leaves if not leaf.fresh]
+        in_front = [leaf for leaf in stage.leaves if leaf.fresh or (stage.meets and leaf.key)]
+        came = [self._source(leaf.source) for leaf in in_front]
+        there = [self._source(leaf.source) for leaf in stage.leaves if leaf not in in_front]
         met = " and ".join(dict.fromkeys(there))
-        rows = f"once, for each row of {' and '.join(dict.fromkeys(came))} that a batch brings"
+        until = ", until that goes or another one takes its place" if stage.meets else ""
+        rows = f"once, for each row of {' and '.join(dict.fromkeys(came))} that a batch brings{until}"
         if not there:
             return rows
         return f"{rows}, beside {met} as of that batch, with the changes that it brings itself"
@@ -188,7 +194,8 @@ def finished(plan: LogicalPlan) -> Finished:
             earlier = known.setdefault(found.relation, found)
             if isinstance(earlier, Scan) and isinstance(found, Scan) and earlier.key != found.key:
                 raise NotFinishableError(f'"{found.relation}" is read with all versions of its rows, and without')
-    if not any(isinstance(each, Core) or not each.looked_up for each in known.values()):
+    constant = not known and plan.root.kind == "materialized view"
+    if not constant and not any(isinstance(each, Core) or not each.looked_up for each in known.values()):
         raise NotFinishableError("it reads no stream and no table that batches bring rows of")
     for found in known.values():
         _check(found)
@@ -213,11 +220,13 @@ def finished(plan: LogicalPlan) -> Finished:
         read = of_views(rows, known, asked)
         settle_orders(tree, rows.types)
         names = outputs(tree)
-        cut = Stages(tree, rows, asked)
+        cut = Stages(tree, rows, asked, pairs=plan.pairs)
         stages = cut.made
         read = passing_rows(read, stages)
         if plan.ttl is None:  # a row counts from the batch that last brought it
             read = kept_fewer(read, stages, cut.trees)
+        elif plan.ttl.asked and not stages[-1].once and all(in_store(each) for each in known.values()):
+            read = of_views(rows, known, asked, forgotten=True)
         types = _types(stages[-1].columns[: len(names)], plan)
     except DiffersError as error:
         raise NotFinishableError(_unknown(error.node)) from error
@@ -255,6 +264,8 @@ def with_finish(plan: LogicalPlan, made: Finished) -> LogicalPlan:
     keeps = made.plan.keeps
     ending = _ending(plan)
     grows = [each.warning for each in made.plan.rows if each.grows and each.relation not in ending]
+    if made.plan.view.pairs and grows:
+        grows = [_PAIRS.format(made.plan.keeps)]
     grows += [_GROWS.format(stage.words) for stage in made.plan.stages[:-1] if stage.once]
     ends = [each.bound for each in made.plan.rows if each.bound is not None]
     ends += [f"the rows of {each.relation} end" for each in made.plan.rows if each.grows and each.relation in ending]
@@ -322,6 +333,8 @@ def only_adds(plan: LogicalPlan) -> bool:
 
 def _answers(plan: FinishPlan) -> str:
     """In words, what a batch makes the store do."""
+    if plan.view.pairs:
+        return "what the rows of each batch make, added once"
     if plan.only_adds:
         return "each row once, when it comes"
     what = "the touched keys" if plan.keys and not plan.view.timed else "everything anew after each batch"

@@ -68,6 +68,23 @@ def first_rows(block: Block, node: Node, limit: RankLimit | None) -> Relation | 
     return relation
 
 
+def ordered_by_arrival(tree: exp.Query) -> exp.Query:
+    """The query with the order said that DISTINCT ON has where it names none: for the view store, which keeps rows in
+    no order, that is the time of the batch that brought a row."""
+    made = tree.copy()
+    for select in made.find_all(exp.Select):
+        distinct, order = select.args.get("distinct"), select.args.get("order")
+        on = distinct.args.get("on") if isinstance(distinct, exp.Distinct) else None
+        if on is None:
+            continue
+        keys = on.expressions if isinstance(on, exp.Tuple) else [on]
+        terms = order.expressions if isinstance(order, exp.Order) else []
+        if all(term.this in keys for term in terms):
+            came = exp.Ordered(this=exp.Anonymous(this="PROCTIME", expressions=[]), nulls_first=True)
+            select.set("order", exp.Order(expressions=[*(term.copy() for term in terms), came]))
+    return made
+
+
 def _is_rank(over: exp.Expr) -> bool:
     function = over.this
     return isinstance(function, exp.Anonymous) and function.name.lower() == "row_number"

@@ -24,10 +24,11 @@ from penstock.plan.join_versions import (
     refuse_outer_versions,
     version_condition,
     version_keys,
+    version_then,
     with_versions,
 )
 from penstock.plan.join_within import has_grace, with_time_bound
-from penstock.plan.joins import JoinRequest, PlannedJoin, Side, no_equal_nulls, plan_join, written_condition
+from penstock.plan.joins import JoinRequest, PlannedJoin, Side, all_of, no_equal_nulls, plan_join, written_condition
 from penstock.plan.kept_windows import (
     CLOSED_BY_CLOCK,
     never_closes,
@@ -40,6 +41,7 @@ from penstock.plan.lateral import asked_once, beside_a_stream, lateral_query, re
 from penstock.plan.leaves import as_leaf, carrier
 from penstock.plan.nested_joins import NESTED, joined_columns, unbracketed
 from penstock.plan.nodes import Node, Values, WindowAssign, all_nodes
+from penstock.plan.pending_joins import PendingJoin, connected_first
 from penstock.plan.relation import Field
 from penstock.plan.scans import read_table, renamed
 from penstock.plan.scope import Leaf, Scope
@@ -58,6 +60,8 @@ from penstock.sql.spans import span_of
 from penstock.sql.statements import Emit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.plan.expressions import ExpressionBinder
 
 
@@ -76,20 +80,6 @@ class Bound:
     carrier: exp.Expr | None = None  # the column or window that carries the event time
     conditions: list[exp.Expr] = field(default_factory=list)  # that rows must meet besides those of WHERE
     unmerged: bool = False
-
-
-@dataclass(slots=True)
-class PendingJoin:
-    """A join whose kind is known once WHERE is bound."""
-
-    right: Relation
-    leaf: Leaf
-    tree: exp.Expr
-    kind: str
-    condition: exp.Expr | None
-    written: exp.Join
-    asof: bool = False  # each row meets the last of those that its condition allows
-    once: bool = False  # each row meets what is there when it comes
 
 
 def plan_from(context: PlanContext, tree: exp.Select, scope: Scope, binder: ExpressionBinder) -> Bound:
@@ -284,22 +274,35 @@ def _join(context: PlanContext, bound: Bound, join: exp.Join, scope: Scope, bind
     join = with_time_bound(join, left_leaves, leaf)
     kind = join_kind(join)
     condition, merged = join_condition(join, left_leaves, leaf, binder)
+    more: list[exp.Expr] = []
     if version is not None:
         condition, more = version_keys(join, kind, condition, relation, leaf)
-        bound.conditions += more
+        bound.conditions += more if kind == "inner" else []
     if version is None and join.args.get("match_condition") is not None:
         version = binder.bind(join.args["match_condition"])
     if version is not None:
         condition = version if condition is None else exp.And(this=condition, expression=version)
-    for name in merged:
-        for side in (*left_leaves, leaf):
-            for entry in side.matching(name, quoted=False):
-                context.read_field(entry)
+    _read_merged(context, merged, [*left_leaves, leaf])
     if is_asof(join):
         check_asof(join, condition)
     asof = version is not None or is_asof(join)
-    bound.pending.append(PendingJoin(relation, leaf, tree, kind, condition, join, asof=asof, once=once))
+    then = all_of(more) if kind == "left" else None
+    bound.pending.append(
+        PendingJoin(relation, leaf, tree, kind, condition, join, asof=asof, once=once)
+        if then is None or condition is None
+        else version_then(relation, leaf, tree, condition, then)
+    )
     scope.merged.update(merged)
+    if kind in ("semi", "anti"):
+        scope.hide(leaf)
+
+
+def _read_merged(context: PlanContext, merged: Iterable[str], leaves: list[Leaf]) -> None:
+    """Remembers that the columns of USING are read, of every relation that has them."""
+    for name in merged:
+        for side in leaves:
+            for entry in side.matching(name, quoted=False):
+                context.read_field(entry)
 
 
 def _note_grace(context: PlanContext, join: exp.Join) -> None:
@@ -366,7 +369,7 @@ def _also(one: exp.Expr | None, other: exp.Expr | None) -> exp.Expr | None:
 def settle_joins(context: PlanContext, bound: Bound, scope: Scope, where: list[exp.Expr]) -> None:
     """Decides what each join is, now that the conjuncts of WHERE are known, and writes its clause."""
     base = scope.leaves[:1]
-    for pending in bound.pending:
+    for pending in connected_first(bound.pending, base[0].alias, where) if base else bound.pending:
         if isinstance(pending, LateralJoin):
             bound.joins.append(pending.clause)
             bound.node = pending.over(bound.node)

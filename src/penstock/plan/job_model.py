@@ -102,8 +102,8 @@ class JobPlan:
 
     @property
     def of_views(self) -> bool:
-        """Whether it reads materialized views and nothing else: then Spark has no part in it."""
-        return bool(self.views) and not self.scans
+        """Whether it reads materialized views and nothing else, or is written out: then Spark has no part in it."""
+        return not self.scans
 
     def with_lookups(self) -> JobPlan:
         """The plan that calls for the rows of dimensions instead of joining them; its state is the same."""

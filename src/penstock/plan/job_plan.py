@@ -64,8 +64,9 @@ __all__ = [
 
 
 _IN_SPARK: Final = (
-    "leave the option out; Spark keeps one GROUP BY over rows that are only added, with COUNT, SUM, AVG, MIN and MAX, "
-    "also over DISTINCT values and with FILTER, or SELECT DISTINCT"
+    "leave the option out, and the view store keeps what the query needs; Spark keeps one GROUP BY over rows that are "
+    "only added, with COUNT, SUM, AVG, MIN and MAX, also over DISTINCT values and with FILTER, or SELECT DISTINCT; "
+    "with the option or without, it keeps rankings of windows that close and joins within a bound of time"
 )
 
 
@@ -140,14 +141,20 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
         more["kept rows"] = fewer
     if any(stage.once for stage in made.plan.stages):
         more["once"] = [stage.once for stage in made.plan.stages]
+    if any(stage.meets for stage in made.plan.stages):
+        more["meets"] = [stage.meets for stage in made.plan.stages]
+    if made.plan.view.pairs:
+        more["pairs"] = True
     views = parents_of(made.plan)
     if views:
         more["views"] = [rows.read for rows in made.plan.rows if rows.of_view]
     if kept_dimensions := [rows.read for rows in made.plan.rows if rows.dimension]:
         more["dimensions"] = kept_dimensions
     kept = StateDescription(json.dumps({**json.loads(job.state), **more}, sort_keys=True))
+    written = "; its changes are written to the sink" if views and plan.root.kind in ("sink", "topic") else ""
     return replace(
         job,
+        how=f"{job.how}{written}",
         columns=columns,
         finish=made.plan,
         state=kept.text,
@@ -167,6 +174,8 @@ def _view_job(plan: LogicalPlan, made: Finished) -> JobPlan:
     }  # fmt: skip
     if timed := {rows.relation: rows.shown_while for rows in made.plan.rows if rows.shown_while}:
         described["shown while"] = timed
+    if any(stage.meets for stage in made.plan.stages):
+        described["meets"] = [stage.meets for stage in made.plan.stages]
     state = StateDescription(json.dumps(described, ensure_ascii=False, sort_keys=True))
     return JobPlan(
         kind="append" if added else "finish",
@@ -242,7 +251,7 @@ def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
         try:
             panes = panes_of(plan, found)
         except NotMergeableError as error:
-            no_panes = f", each row in all of its windows: {error}"
+            no_panes = f": {error}"
         else:
             if panes is not None:
                 return _panes_job(plan, found, panes)
@@ -250,7 +259,11 @@ def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
 
 
 def _panes_job(plan: LogicalPlan, found: JobScans, panes: Panes) -> JobPlan:
-    length = duration_words(panes.plan.pane_us)
+    length, windows = duration_words(panes.plan.pane_us), panes.plan.windows
+    how = f"Spark aggregates each batch by window of {length}, the view store keeps the windows until they close"
+    if windows > 1:
+        how = f"Spark aggregates each batch by pane of {length}, the view store keeps the panes and closes windows: "
+        how += f"a row counts in one pane instead of {windows} windows"
     made = _made(
         plan,
         found,
@@ -259,8 +272,7 @@ def _panes_job(plan: LogicalPlan, found: JobScans, panes: Panes) -> JobPlan:
         batch=spark_sql(panes.parts.batch),
         reductions=panes.parts.reductions,
         merge=panes.parts.plan,
-        how=f"Spark aggregates each batch by pane of {length}, the view store keeps the panes and closes windows: "
-        f"a row counts in one pane instead of {panes.plan.windows} windows",
+        how=how,
     )
     return replace(made, panes=panes.plan, kept=())
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.asof_bounds import is_key_equality
 from penstock.plan.joins import all_of, conjuncts_of
-from penstock.plan.nodes import Aggregate, Deduplicate, Limit, Rank, Scan, TopN, all_nodes
+from penstock.plan.nodes import Aggregate, Deduplicate, Limit, Rank, Scan, Sort, TopN, all_nodes
 from penstock.plan.relation import Mode
 from penstock.plan.scope import same_name
-from penstock.plan.trees import column
+from penstock.plan.trees import aliased, column, identifier, number, select
+from penstock.plan.unnest import LateralJoin
 from penstock.sql.nodes import SystemTime
 from penstock.sql.spans import span_of
 from penstock.types import TIMESTAMP
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from penstock.plan.context import PlanContext, Relation
     from penstock.plan.expressions import ExpressionBinder
     from penstock.plan.scope import Leaf, Scope
+
+_CURRENT: Final = (
+    "as of PROCTIME() a stream joins a dimension table, a materialized view, rows that replace each other, or a view "
+    "of the latest row of each key"
+)
 
 
 def refuse_method(join: exp.Join) -> None:
@@ -89,8 +95,15 @@ def version_condition(
         if (relation.node.bounded and not context.kept) or relation.open or _looked_up(relation):
             return None
         what = "a join as of PROCTIME() is not there yet in this query"
+        hint = _CURRENT
         if not _is_current(relation):
             what = "rows of a stream that are only added have no version that is current"
+            name = relation.node.relation if isinstance(relation.node, Scan) else leaf.alias
+            hint = (
+                f"say which row of a key is current: CREATE VIEW {name}_now AS SELECT DISTINCT ON (key) * FROM {name} "
+                f"ORDER BY key, ts DESC, and JOIN {name}_now FOR SYSTEM_TIME AS OF PROCTIME(); or leave FOR "
+                f"SYSTEM_TIME out to meet every row; {hint}"
+            )
         elif not _meets_once(join):
             what = f"a {join.side or join.kind} JOIN as of PROCTIME() is not there yet, an inner one and LEFT JOIN are"
     else:
@@ -101,12 +114,11 @@ def version_condition(
             raise _timeless(join, relation, leaf)
         if context.kept and time is not None and not known:
             return exp.GTE(this=asked, expression=column(time, leaf.alias))
-        what = "joins as of an event time are not there yet"
+        what, hint = "joins as of an event time are not there yet", _CURRENT
     raise NotYetError(
         "VERSIONED_JOIN",
         what,
-        hint="as of PROCTIME() a stream joins a dimension table, a materialized view, rows that replace each other, or "
-        "a view of the latest row of each key",
+        hint=hint,
         span=span_of(system_time) or span_of(join.this),
         mode="append",
     )
@@ -180,15 +192,47 @@ def version_keys(
             )
         keys = [part for part in keys if any(part is each for each in compared.values())]
     more = [part for part in parts if not any(part is key for key in keys)]
-    if more and kind != "inner":
+    if more and kind not in ("inner", "left"):
         raise NotYetError(
             "VERSIONED_JOIN",
-            "a LEFT JOIN as of an event time goes by the equalities of its key, and here is another condition",
-            hint="write it as CASE in the SELECT list, or in the WHERE of a query around the join",
+            f"a {kind.upper()} JOIN as of an event time goes by the equalities of its key alone",
+            hint="write an inner join or a LEFT JOIN, and choose the rows of it in a query around it",
             span=span_of(join.args["on"]) if join.args.get("on") is not None else span_of(join.this),
             mode="retract",
         )
     return all_of(keys), more
+
+
+def version_then(relation: Relation, leaf: Leaf, source: exp.Expr, found_by: exp.Expr, more: exp.Expr) -> LateralJoin:
+    """A LEFT JOIN in which more is asked of a version, once it is found.
+
+    A row whose version does not meet that has NULLs, and none of the versions before it is looked at:
+
+        FROM o LEFT JOIN LATERAL (SELECT … FROM u WHERE u.id = o.id AND u.ts <= o.ts ORDER BY u.ts DESC LIMIT 1) AS u
+        ON u.amount > 3
+    """
+    time = _version_time(relation)
+    assert time is not None
+    alias = leaf.alias
+    shown = tuple(entry for entry in relation.fields if entry.part is None)
+    latest = exp.Ordered(this=column(time, alias), desc=True, nulls_first=False)
+    rows = select(
+        [aliased(column(entry.name, alias), entry.name) for entry in shown],
+        source,
+        where=exp.Where(this=found_by),
+        order=exp.Order(expressions=[latest]),
+        limit=exp.Limit(expression=number(1)),
+    )
+    below = relation.node
+    ordered = Sort(fields=shown, inputs=(below,), bounded=below.bounded, order_by=(f"{time} DESC",))
+    clause = exp.Join(
+        this=exp.Lateral(this=exp.Subquery(this=rows), alias=exp.TableAlias(this=identifier(alias))),
+        side="LEFT",
+        on=more,
+    )
+    nullable = replace(leaf, fields=tuple(replace(entry, nullable=True) for entry in leaf.fields))
+    one = Limit(fields=shown, inputs=(ordered,), bounded=below.bounded, limit="1")
+    return LateralJoin(clause, nullable, alias, one)
 
 
 def _version_key(relation: Relation) -> tuple[str, ...]:

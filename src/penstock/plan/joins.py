@@ -9,8 +9,10 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.join_times import JoinBound, JoinTime, TimeColumn
+from penstock.plan.kept_clock import is_random
+from penstock.plan.moving_clock import MOVING
 from penstock.plan.nodes import Join, JoinStrategy, Node, Scan, all_nodes
-from penstock.plan.relation import WINDOW_COLUMN, Mode, State
+from penstock.plan.relation import HIDDEN_PREFIX, WINDOW_COLUMN, Mode, State
 from penstock.plan.scope import shown_alias
 from penstock.plan.time_bounds import TimeBounds, time_bounds
 from penstock.plan.trees import column, nondeterministic_call, nondeterministic_name
@@ -131,6 +133,17 @@ def _node(left: Side, right: Side, request: JoinRequest, **known: object) -> Joi
 
 
 def _check_keys(request: JoinRequest) -> None:
+    own = conjuncts_of(request.condition) if request.condition is not None else []
+    for conjunct in own:
+        random = next((node for node in conjunct.walk() if is_random(node)), None)
+        name = nondeterministic_name(random) if random is not None else MOVING
+        if random is not None and name.casefold() != MOVING:  # a temporal filter: rows come and go with the clock
+            raise UnsupportedError(
+                "NONDETERMINISTIC_KEY",
+                f"{name} differs each time it is computed and cannot say which rows of a stream are joined",
+                hint=f"give each row of one side its value, FROM (SELECT *, {name}() AS x FROM …), and join by x",
+                span=span_of(random) or request.span,
+            )
     for conjunct in request.conjuncts:
         found = nondeterministic_call(conjunct)
         if found is not None and isinstance(conjunct, exp.EQ):
@@ -182,18 +195,18 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
     window = _window_join(left, right, request)
     if window is not None:
         return window
-    equalities = [conjunct for conjunct in request.conjuncts if _connects(conjunct, left, right)]
+    equalities = [conjunct for conjunct in request.conjuncts if connects(conjunct, left.aliases, right.aliases)]
     if not equalities and not _open(left, right):
         if any(_compares(conjunct, left, right) for conjunct in request.conjuncts):
             raise _updating(
                 "a join of two streams without an equality between them is not there yet",
-                "add one to the ON clause, for example a.key = b.key",
+                f"add one to the ON clause, for example {_example(left, right)}",
                 request.span,
             )
         raise UnsupportedError(
             "UNBOUNDED_CROSS_JOIN",
-            "a join of two streams needs a condition on both of them",
-            hint="add one to the ON clause, for example a.key = b.key",
+            f"the join of {_listed(left)} with {_listed(right)} needs a condition on both of them",
+            hint=f"say in ON or WHERE which rows belong together, for example {_example(left, right)}",
             span=request.span,
         )
     pair = _bounded_times(left, right, request)
@@ -208,14 +221,24 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
             request.span,
         )
     context.warn(
-        "the join of "
-        + " with ".join(", ".join(shown_alias(leaf.alias) for leaf in side.leaves) for side in (left, right))
-        + " keeps every row of both streams for ever; bound their event times to let go of old rows"
+        f"the join of {_listed(left)} with {_listed(right)} keeps every row of both streams for ever; bound their "
+        "event times to let go of old rows"
     )
     state = State("every row of both streams", None)
     on = all_of(equalities) if request.condition is None else request.condition
     node = _node(left, right, request, kind="inner", strategy="stream", state=state)
     return PlannedJoin(node, on, JoinTime("forever", "inner"))
+
+
+def _listed(side: Side) -> str:
+    return ", ".join(shown_alias(leaf.alias) for leaf in side.leaves)
+
+
+def _example(left: Side, right: Side) -> str:
+    """An equality of two relations, for a hint."""
+    names = [side.leaves[-1].alias for side in (left, right)]
+    one, other = names if not any(name.startswith(HIDDEN_PREFIX) for name in names) else ("a", "b")
+    return f"{one}.key = {other}.key"
 
 
 def _bounded_times(left: Side, right: Side, request: JoinRequest) -> tuple[TimeColumn, TimeColumn, TimeBounds] | None:
@@ -297,7 +320,7 @@ def _interval_condition(
         for conjunct in request.conjuncts
         if conjunct not in own
         and (
-            (request.condition is None and _connects(conjunct, left, right))
+            (request.condition is None and connects(conjunct, left.aliases, right.aliases))
             or time_bounds([conjunct], {one}, {other}) != TimeBounds()
         )
     ]
@@ -325,14 +348,15 @@ def no_equal_nulls(condition: exp.Expr | None) -> exp.Expr | None:
     return all_of([condition, *there])
 
 
-def _connects(conjunct: exp.Expr, left: Side, right: Side) -> bool:
+def connects(conjunct: exp.Expr, left: set[str], right: set[str]) -> bool:
+    """Whether a condition is an equality of relations on the left with relations on the right, by their names."""
     if not isinstance(conjunct, exp.EQ | exp.NullSafeEQ):
         return False
     first = {found.table for found in conjunct.this.find_all(exp.Column)}
     second = {found.table for found in conjunct.expression.find_all(exp.Column)}
     if not first or not second:
         return False
-    return (first <= left.aliases and second <= right.aliases) or (first <= right.aliases and second <= left.aliases)
+    return (first <= left and second <= right) or (first <= right and second <= left)
 
 
 def _compares(conjunct: exp.Expr, left: Side, right: Side) -> bool:

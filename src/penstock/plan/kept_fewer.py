@@ -42,7 +42,7 @@ def kept_fewer(rows: tuple[KeptRows, ...], stages: Sequence[Stage], trees: Seque
     for place, each in enumerate(rows):
         read = [(leaf, stage, tree) for stage, tree in zip(stages, trees, strict=True) for leaf in stage.leaves]
         read = [one for one in read if one[0].source == place]
-        if not _only_added(each) or any(stage.once for _, stage, _ in read):
+        if not _only_added(each) or any(stage.once or stage.pairs for _, stage, _ in read):
             made.append(each)
         elif all(leaf.name not in counted for leaf, _, _ in read):
             alike = all(_told_apart_alike(entry.type) for entry in each.columns)

@@ -45,7 +45,10 @@ def differs(node: exp.Expr) -> NotFinishableError:
     """The error for a call whose value nothing keeps."""
     name = nondeterministic_name(node)
     hint = f"compute it for the rows of one stream, FROM (SELECT *, {name}() AS x FROM …), or where the view is read"
-    return NotFinishableError(f"{name} differs each time it is computed", hint if name != "PROCTIME" else None)
+    if name == "PROCTIME":
+        return NotFinishableError(f"{name} differs each time it is computed")
+    why = f"{name} differs each time it is computed, and nothing keeps its value here"
+    return NotFinishableError(why, hint, span_of(node))
 
 
 def _of_one_row(node: exp.Expr, known: Mapping[str, Scan | Core]) -> bool:

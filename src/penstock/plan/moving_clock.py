@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from sqlglot import exp
 
+from penstock.catalog.argument_types import kind_of
 from penstock.frozen import frozen
 from penstock.plan.finish_plan import CLOCK_CALL
 from penstock.plan.kept_clock import is_clock_call
 from penstock.plan.names import is_proctime
 from penstock.plan.time_bounds import FLIPPED, comparisons, constant_us
 from penstock.plan.trees import call, nondeterministic_call, nondeterministic_name, own_nodes, type_of, typed
-from penstock.types import TIMESTAMP
+from penstock.types import BIGINT, TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 MOVING: Final = "mz_now"
 _DAYS: Final = ("current_date", "curdate")
 _UNITS: Final = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000, "MICROSECOND": 1}
+_COMPARED: Final = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.Between)
+_NUMBERS: Final = ("WHOLE", "FRACTION")
 _DIALECTS: Final = ("risingwave",)
 
 
@@ -53,6 +56,40 @@ def with_moving_clock(written: exp.Select, dialect: str) -> exp.Select:
                 moving = exp.Cast(this=moving, to=exp.DataType.build("DATE"))
             node.replace(moving)
     return made
+
+
+def with_moments(bound: exp.Expr) -> exp.Expr:
+    """A comparison of the clock with numbers as one with times: in Materialize they are milliseconds since 1970.
+
+    mz_now() <= EXTRACT(EPOCH FROM ts) * 1000 + 5000
+    """
+    if not isinstance(bound, _COMPARED):
+        return bound
+    sides = [name for name in ("this", "expression", "low", "high") if bound.args.get(name) is not None]
+    if any(moving_call(bound.args[name]) is bound.args[name] for name in sides):
+        for name in sides:
+            if _is_number(bound.args[name]):
+                bound.set(name, _moment(bound.args[name]))
+    return bound
+
+
+def _is_number(node: exp.Expr) -> bool:
+    """Whether a bound term is a number, by its type or, where nobody knows that, by its form."""
+    if isinstance(node, exp.Paren):
+        return _is_number(node.this)
+    known = kind_of(type_of(node))
+    if known is not None or node.find(exp.Interval) is not None:
+        return known in _NUMBERS
+    if isinstance(node, exp.Add | exp.Sub):
+        return _is_number(node.this) or _is_number(node.expression)
+    return isinstance(node, exp.Mul | exp.Div)
+
+
+def _moment(number: exp.Expr) -> exp.Expr:
+    """The time of a number of milliseconds, to the microsecond."""
+    micros = call("round", exp.Mul(this=exp.Paren(this=number), expression=exp.Literal.number(1000)))
+    whole = exp.Cast(this=micros, to=exp.DataType.build("BIGINT", dialect="spark"))
+    return typed(call("timestamp_micros", typed(whole, BIGINT)), TIMESTAMP)
 
 
 def moving_call(tree: exp.Expr | None) -> exp.Expr | None:

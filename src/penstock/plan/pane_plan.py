@@ -1,4 +1,4 @@
-"""Hopping windows kept as panes: how windows are made of them.
+"""Windows kept as panes: how windows are made of them.
 
 The windows of HOP overlap, so a row is in size / slide of them. Cut at every start and end of a window, event time
 falls into panes: a pane lies in a window as a whole or not at all, so all its rows are in the same windows. The view

@@ -1,14 +1,15 @@
-"""Which hopping windows the view store keeps as panes, and what Spark does for them.
+"""Which windows the view store keeps as panes, and what Spark does for them.
 
 Spark puts a row into each of its size / slide windows and keeps a group of every one. With panes it reduces a batch to
 partial results by key and pane and keeps nothing; the store merges a window when it closes. Both give the same rows: a
-row that comes behind the watermark counts in those of its windows that are open, and in no other.
+row that comes behind the watermark counts in those of its windows that are open, and in no other. A window of TUMBLE is
+one pane: there the gain is that no group goes through Spark's state (benchmarks/hop.py).
 
-What has to hold: one window, HOP with EMIT FINAL, over one stream, for a view or a sink; aggregates that merge; nothing
-above them but projections and conditions that the store can compute; nothing below them that reads the window itself.
+What has to hold: one window, TUMBLE or HOP with EMIT FINAL, over one stream, for a view, or for a sink of windows that
+overlap much; aggregates that merge; nothing above them but projections and conditions that the store can compute;
+nothing below them that reads the window itself.
 
-Windows whose rows are compared with each other when they close are kept in the same way, also those that do not
-overlap: see best_rows.
+Windows whose rows are compared with each other when they close are kept in the same way: see best_rows.
 """
 
 from __future__ import annotations
@@ -45,11 +46,12 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.windows import WindowSpec
 
-# Panes are used where a row is in so many windows or more. benchmarks/hop.py measured views of panes against views in
-# Spark's state: with 2 windows 1.04 times as fast, which is no difference, with 5 twice, with 60 more than three times.
-FEWEST_WINDOWS: Final = 3
+# The rows of a view go to the store anyway. Those of a sink can stay with Spark's executors, and do unless panes are
+# several times fewer: a row has to be in so many windows.
+FEWEST_WINDOWS_OF_A_SINK: Final = 3
 # Results for which the view store can keep windows: a view, and a sink, which is handed what closes.
 STORED: Final = frozenset({"materialized view", "sink", "topic"})
+_CUT: Final = ("TUMBLE", "HOP")  # the windows that panes make up
 _ABOVE: Final = frozenset({"expressions", "from_", "where"})
 _GROUPED: Final = frozenset({"expressions", "from_", "where", "joins", "group", "having"})
 
@@ -63,18 +65,20 @@ class Panes:
 
 
 def panes_of(plan: LogicalPlan, found: JobScans) -> Panes | None:
-    """The panes of a query; None where it has no hopping windows, NotMergeableError where Spark has to keep them."""
-    spec = _hop(plan)
+    """The panes of a query; None where it has no such windows, NotMergeableError where Spark has to keep them."""
+    spec = _window(plan)
     if spec is None:
         return None
     made = _plan(spec)
-    return _panes(plan, found, made, None) if made.windows >= FEWEST_WINDOWS else None
+    if plan.root.kind != "materialized view" and made.windows < FEWEST_WINDOWS_OF_A_SINK:
+        return None
+    return _panes(plan, found, made, None)
 
 
 def best_panes(plan: LogicalPlan, found: JobScans, best: BestRows) -> Panes:
     """The panes of windows of which only the best rows are shown; NotMergeableError where Spark has to join them."""
     specs = [node.window for node in plan.nodes() if isinstance(node, Join) and node.window is not None]
-    if len(specs) != 1 or specs[0].kind not in ("TUMBLE", "HOP"):
+    if len(specs) != 1 or specs[0].kind not in _CUT:
         raise NotMergeableError("panes are kept for TUMBLE and HOP")
     if any(isinstance(node, Aggregate) and node.grouping_sets for node in plan.nodes()):
         raise NotMergeableError("there are grouping sets")
@@ -122,11 +126,11 @@ def _compared(folded: Running, best: BestRows) -> tuple[Running, Compared]:
     return replace(folded, keep=before), Compared(value, tuple(by), after, marker.name == LARGEST, best.rows)
 
 
-def _hop(plan: LogicalPlan) -> WindowSpec | None:
+def _window(plan: LogicalPlan) -> WindowSpec | None:
     windows = [node for node in plan.nodes() if isinstance(node, Aggregate) and node.window is not None]
     if plan.root.kind not in STORED or len(windows) != 1 or windows[0].window is None:
         return None
-    return windows[0].window if windows[0].window.kind == "HOP" and not windows[0].grouping_sets else None
+    return windows[0].window if windows[0].window.kind in _CUT and not windows[0].grouping_sets else None
 
 
 def one_aggregate(tree: exp.Expr) -> bool:

@@ -11,9 +11,11 @@ from sqlglot import exp
 from penstock.catalog.model import SourceDefinition, ViewDefinition
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.frozen import frozen
+from penstock.plan.added_pairs import joins_for_ever
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.emission import check_emission, note_emission
 from penstock.plan.finishing import NotFinishableError, finished, with_finish
+from penstock.plan.first_rows import ordered_by_arrival
 from penstock.plan.inlining import checked_inlined
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.nodes import Aggregate, Limit, Output, Scan, TopN, all_nodes
@@ -67,7 +69,8 @@ def plan_output(
 def kept_output(session: Session, query: Query, target: str, names: tuple[Name, ...]) -> LogicalPlan | None:
     """The plan of a materialized view whose rows the view store keeps, also where Spark could keep them; None where it
     cannot."""
-    asked = _Asked(session, query, "materialized view", target, None, names, by_position=False)
+    query = replace(query, tree=ordered_by_arrival(query.tree))
+    asked = _Asked(session, query, "materialized view", target, None, names, by_position=False, forgets=True)
     with suppress(NotYetError):
         return asked.kept_plan()
     return None
@@ -80,10 +83,14 @@ def _chosen(asked: _Asked) -> LogicalPlan:
     except NotYetError as error:
         if not error.condition.startswith(_UPDATING):
             raise
-        reasons: list[str] = []
+        reasons: list[NotFinishableError] = []
         other = _answered(asked, reasons)
         if other is None:
-            error.hint = "; or ".join([*reasons, *filter(None, [error.hint])])
+            blamed = next((reason for reason in reasons if reason.span is not None), None)
+            if blamed is not None:
+                error.message, error.span = str(blamed), blamed.span
+            told = [str(reason.hint) if reason is blamed else f"{reason}: {reason.hint}" for reason in reasons]
+            error.hint = "; or ".join([*told, *filter(None, [error.hint])])
             raise
         return other
     if kind == "view" or session.lenient or (plan.bounded and not _is_job(plan)):
@@ -97,7 +104,16 @@ def _chosen(asked: _Asked) -> LogicalPlan:
             processing_of(plan, timed)
     except NotYetError:
         return _otherwise(asked, plan) or plan
-    return plan
+    return _adding_pairs(asked, plan) or plan
+
+
+def _adding_pairs(asked: _Asked, plan: LogicalPlan) -> LogicalPlan | None:
+    """The plan for the view store of a join that Spark would keep every row of: the store is several times as fast.
+    None where it would do more than to add rows, or has to ask Spark while it does."""
+    if asked.kind != "materialized view" or asked.state == "spark" or not joins_for_ever(plan):
+        return None
+    found = asked.kept_plan(pairs=True)
+    return None if found is None else _with_event_time(found, plan)
 
 
 def _is_job(plan: LogicalPlan) -> bool:
@@ -134,7 +150,7 @@ def _with_event_time(plan: LogicalPlan, streamed: LogicalPlan) -> LogicalPlan:
     return replace(plan, root=replace(plan.root, event_time=streamed.root.event_time))
 
 
-def _answered(asked: _Asked, reasons: list[str]) -> LogicalPlan | None:
+def _answered(asked: _Asked, reasons: list[NotFinishableError]) -> LogicalPlan | None:
     """A query whose answer changes, for the view store; with windows that close below it, where there are any."""
     try:
         found = asked.kept_plan(reasons)
@@ -154,6 +170,7 @@ class _Way:
     inlined: bool
     open_windows: bool
     in_spark: bool
+    forgets: bool
 
 
 @frozen
@@ -168,6 +185,7 @@ class _Asked:
     names: tuple[Name, ...]
     by_position: bool
     state: str | None = None
+    forgets: bool = False
 
     def plan(self, *, kept: bool, inlined: bool = False, open_windows: bool = False) -> LogicalPlan:
         """The plan; `kept`: over the whole of what has come so far, `inlined`: with the queries of views in their
@@ -184,7 +202,7 @@ class _Asked:
         unordered = kind not in ("result", "view") and _order_tells_nothing(query.tree)
         if unordered:
             query = replace(query, tree=_unordered(query.tree))
-        way = _Way(kept, inlined, open_windows, in_spark=self.state == "spark" and not kept)
+        way = _Way(kept, inlined, open_windows, in_spark=self.state == "spark" and not kept, forgets=self.forgets)
         relation, context = _plan(session, query, way, continuous=continuous, stored=stored)
         if self.names:
             relation = _renamed(relation, self.names)
@@ -223,29 +241,33 @@ class _Asked:
             state=self.state,
         )
 
-    def kept_plan(self, reasons: list[str] | None = None) -> LogicalPlan | None:
+    def kept_plan(self, reasons: list[NotFinishableError] | None = None, *, pairs: bool = False) -> LogicalPlan | None:
         """The plan for the view store to answer; None where it cannot, or nobody keeps its rows.
 
-        `reasons` takes why it cannot, and what to write instead.
+        `reasons` takes why it cannot, and what to write instead. `pairs`: where it only adds what rows of batches make,
+        by itself, and not otherwise.
         """
         if self.session.lenient:
             return None
         try:
-            plan = self.plan(kept=True)
+            plan = replace(self.plan(kept=True), pairs=pairs)
             if self.kind == "result" and any(scan.kind == "materialized view" for scan in plan.scans()):
                 return None  # nobody keeps its rows beside those of the view
-            return with_finish(plan, finished(plan))
+            made = finished(plan)
+            if pairs and (made.plan.asked or not made.plan.view.pairs):
+                return None
+            return with_finish(plan, made)
         except (NotYetError, UnsupportedError):
             return None
         except NotFinishableError as error:
             views = [scan.relation for scan in plan.scans() if scan.kind == "materialized view"]
             if not views or self.kind == "result":
-                hint = _ELSEWHERE if isinstance(error.__cause__, DiffersError) else error.hint
-                if reasons is not None and hint is not None:
-                    reasons.append(f"{error}: {hint}")
+                error.hint = _ELSEWHERE if isinstance(error.__cause__, DiffersError) else error.hint
+                if reasons is not None and error.hint is not None:
+                    reasons.append(error)
                 return None
             what = "view" if self.kind == "materialized view" else "sink"
-            raise cannot_read(what, views, str(error), span_of(self.query.tree), error.hint) from error
+            raise cannot_read(what, views, str(error), error.span or span_of(self.query.tree), error.hint) from error
 
     def open_plan(self) -> LogicalPlan | None:
         """The plan for the view store to answer, where the windows are over rows that may come for ever: they show each
@@ -323,6 +345,7 @@ def _plan(session: Session, query: Query, way: _Way, *, continuous: bool, stored
             inlined=way.inlined,
             open_windows=way.open_windows,
             in_spark=way.in_spark,
+            forgets=way.forgets,
         )
 
     relation, context = plan_query(make, query.tree)

@@ -197,9 +197,13 @@ def _check(node: Node, plan: LogicalPlan) -> None:
         if node.operator != "UNION ALL":
             raise _not_yet(f"{node.operator} in a job is not there yet", "UNION ALL keeps every row of both", None)
     elif isinstance(node, Values):
-        raise _not_yet(
-            "rows that are written out cannot feed a job yet", "insert them into a stream: INSERT INTO", None
-        )
+        hint = "INSERT INTO … VALUES writes rows to a stream or a sink once"
+        if plan.root.kind == "materialized view":
+            hint = (
+                "a view of them keeps values whose types are known, CAST(NULL AS INT), and that stay what they are, "
+                "which NOW() and RAND() do not; " + hint
+            )
+        raise _not_yet("rows that are written out cannot feed a job with this query yet", hint, None)
     else:
         _check_operator(node, plan.spark)
 

@@ -97,12 +97,13 @@ class Scope:
     """The relations a SELECT can name, and the scope around it for correlated subqueries."""
 
     leaves: list[Leaf] = field(default_factory=list)
+    gone: list[Leaf] = field(default_factory=list)  # the right sides of SEMI and ANTI joins, which ON alone can see
     outer: Scope | None = None
     merged: dict[str, exp.Expr] = field(default_factory=dict)  # columns of USING: name -> tree
     locals: dict[str, SqlType | None] = field(default_factory=dict)  # parameters of the lambda around us
 
     def add(self, leaf: Leaf, span: Span | None) -> None:
-        taken = [name for other in self.leaves for name in other.owners()]
+        taken = [name for other in (*self.leaves, *self.gone) for name in other.owners()]
         twice = [name for name in leaf.owners() if any(same_name(other, name, quoted=False) for other in taken)]
         if twice:
             raise ResolutionError(
@@ -112,6 +113,11 @@ class Scope:
                 span=span,
             )
         self.leaves.append(leaf)
+
+    def hide(self, leaf: Leaf) -> None:
+        """Takes the columns of a relation out of sight, and keeps its name."""
+        self.leaves.remove(leaf)
+        self.gone.append(leaf)
 
     def resolve(self, node: exp.Column) -> Resolved:
         """The column that a reference means, or an error with the nearest names."""
@@ -193,7 +199,10 @@ class Scope:
         pseudo = PSEUDO_HINTS.get(parts[-1].name.upper())
         near = nearest(name, names) or nearest(parts[-1].name, names)
         hint: str | None
-        if pseudo is not None and self.leaves:
+        gone = next((leaf for leaf in self.gone if _column_of(leaf, parts)), None)
+        if gone is not None:
+            hint = f"of {shown_alias(gone.alias)} only the ON of its SEMI or ANTI join sees columns; JOIN shows them"
+        elif pseudo is not None and self.leaves:
             hint = pseudo
         elif near:
             hint = f'did you mean "{near}"?'
@@ -226,6 +235,14 @@ def _parts(node: exp.Column) -> list[exp.Identifier]:
     return [
         part for key in ("catalog", "db", "table", "this") if isinstance(part := node.args.get(key), exp.Identifier)
     ]
+
+
+def _column_of(leaf: Leaf, parts: list[exp.Identifier]) -> bool:
+    """Whether a name means a column of a relation."""
+    own = leaf.of_owner(parts[0].name, quoted=bool(parts[0].quoted)) if len(parts) > 1 else None
+    if own is None:
+        return bool(leaf.matching(parts[0].name, quoted=bool(parts[0].quoted)))
+    return any(same_name(leaf.shown(entry), parts[1].name, quoted=bool(parts[1].quoted)) for entry in own)
 
 
 def column_tree(leaf: Leaf, entry: Field) -> exp.Expr:

@@ -35,11 +35,17 @@ def with_ttl(
     """The plan of a view that keeps its state for a time only; EXPLAIN tells of it where that bounds something.
 
     Spark never forgets by age what it keeps of a join without a bound or of first rows: then the view store keeps the
-    rows instead, by the plan that `kept` gives.
+    rows instead, by the plan that `kept` gives. That is the plan too of a join that the store only adds rows to: rows
+    that are forgotten take what they made with them.
     """
     from penstock.plan.job_plan import plan_job
 
     ttl = Ttl(length // timedelta(microseconds=1), asked)
+    if plan.pairs:
+        other = kept() if asked else None
+        if other is None:
+            return plan
+        plan = replace(other, state=plan.state)
     plan = replace(plan, ttl=ttl)
     try:
         job = plan_job(plan)
@@ -62,6 +68,10 @@ def with_ttl(
 def _bounded(node: AnyNode, words: str, keeps: str | None) -> AnyNode:
     """The operators with what bounds the uppermost state, which is the view store's; what is below is Spark's. `keeps`:
     what the store keeps to answer the query, where that is another thing with a time to live."""
+    if isinstance(node, Finish) and node.state is None and keeps:  # rows of views, which are kept for their times
+        return replace(
+            node, state=State(keeps, f"what follows from a row is forgotten {words} after it came (state_ttl)")
+        )
     if node.state is None:
         return replace(node, inputs=tuple(_bounded(below, words, keeps) for below in node.inputs))
     if isinstance(node, Finish):
@@ -101,12 +111,13 @@ def job_with_ttl(plan: LogicalPlan, job: JobPlan) -> JobPlan:
     if not plan.ttl.asked:
         return job
     if job.of_views:
-        raise _not_yet("of a view over views", f"set it on what is below: {', '.join(job.views)}")
+        forgets = job.finish is not None and job.finish.forgets
+        return replace(job, ttl_us=plan.ttl.length_us) if forgets else job
     if any(node.state is not None and node.state.bound is None for node in plan.nodes()):
         hint = (
             "leave state = 'spark' out"
             if plan.state == "spark"
-            else "bound it with a window or event times, or give DISTINCT ON an ORDER BY"
+            else "bound it with a window or event times, or give DISTINCT ON an ORDER BY of a column"
         )
         raise _not_yet("over state that Spark keeps", hint)
     return job

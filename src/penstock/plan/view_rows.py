@@ -8,18 +8,20 @@ batches of its own as well, whose rows are kept as those of any stream are.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from sqlglot import exp
 
 from penstock.errors import NotYetError
 from penstock.plan.core_rows import in_store
 from penstock.plan.finish_orders import NotFinishableError
+from penstock.plan.finish_plan import CLOCK_CALL, FORGOTTEN, KeptColumn
 from penstock.plan.nodes import Aggregate, Core, Scan
 from penstock.plan.store_terms import UNKNOWN, kept
 from penstock.plan.store_text import kept_query
-from penstock.plan.trees import aliased, identifier, select
+from penstock.plan.trees import aliased, call, column, identifier, select, typed
 from penstock.sql.statements import Emit
+from penstock.types import TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,14 +34,21 @@ if TYPE_CHECKING:
     from penstock.plan.store_asked import AskedOfSpark
     from penstock.types import SqlType
 
+_KEY: Final = "__row_key"  # how columns begin that a query does not read, and that tell the rows of a view apart
 
-def of_views(rows: CoreRows, known: Mapping[str, Scan | Core], asked: AskedOfSpark) -> tuple[KeptRows, ...]:
+
+def of_views(
+    rows: CoreRows, known: Mapping[str, Scan | Core], asked: AskedOfSpark, *, forgotten: bool = False
+) -> tuple[KeptRows, ...]:
     """The rows that a finish reads; those of materialized views and of dimensions with the text that gives them.
+    `forgotten`: a row of a view counts for a time only, from when it came there.
 
     Raises DiffersError where something in it cannot be computed.
     """
     return tuple(
-        _of_view(rows, place, found, scan, asked) if in_store(scan := known[found.relation]) else found
+        _of_view(rows, place, found, scan, asked, forgotten=forgotten and _is_view(scan))
+        if in_store(scan := known[found.relation])
+        else found
         for place, found in enumerate(rows.kept)
     )
 
@@ -48,10 +57,18 @@ def _is_view(scan: Scan | Core) -> TypeGuard[Scan]:
     return isinstance(scan, Scan) and scan.kind == "materialized view"
 
 
-def _of_view(rows: CoreRows, place: int, found: KeptRows, scan: Scan, asked: AskedOfSpark) -> KeptRows:
+def _of_view(
+    rows: CoreRows, place: int, found: KeptRows, scan: Scan, asked: AskedOfSpark, *, forgotten: bool
+) -> KeptRows:
+    if forgotten:
+        found = _forgotten(found, scan)
     source = exp.Table(this=identifier(scan.relation), alias=exp.TableAlias(this=identifier(scan.relation)))
     where = rows.condition(place)
-    items: list[exp.Expr] = [aliased(rows.value(entry.name), entry.name) for entry in found.columns]
+    own = {entry.name for entry in rows.kept[place].columns}
+    items: list[exp.Expr] = [
+        aliased(rows.value(entry.name) if entry.name in own else _added(entry.name, scan), entry.name)
+        for entry in found.columns
+    ]
     block = select(items, source, **({"where": exp.Where(this=where)} if where is not None else {}))
     types: dict[str, SqlType | None] = {field.name: kept(field.type) or UNKNOWN for field in scan.fields}
     text, columns = kept_query(block, {scan.relation: types}, asked)
@@ -66,6 +83,27 @@ def _of_view(rows: CoreRows, place: int, found: KeptRows, scan: Scan, asked: Ask
     )
 
 
+def _forgotten(found: KeptRows, scan: Scan) -> KeptRows:
+    """The rows of a view with a time until which each counts, and with the key that tells them apart: one that takes
+    the place of another has come then, also where the query reads the same of both."""
+    keys = [f"{_KEY}{place}" for place, _ in enumerate(scan.key or ())]
+    return replace(
+        found,
+        columns=(*found.columns, *(KeptColumn(name, None) for name in (*keys, FORGOTTEN))),
+        shown=(*found.shown, *(scan.key or ()), "its time by state_ttl"),
+        until=(*found.until, FORGOTTEN),
+        stamps=(*found.stamps, FORGOTTEN),
+    )
+
+
+def _added(name: str, scan: Scan) -> exp.Expr:
+    """What a column holds that the query does not read."""
+    if name == FORGOTTEN:
+        return typed(call(CLOCK_CALL), TIMESTAMP)
+    key = (scan.key or ())[int(name.removeprefix(_KEY))]
+    return column(key, scan.relation)
+
+
 def parents_of(plan: FinishPlan) -> tuple[str, ...]:
     """The materialized views that a finish reads, each once."""
     return tuple(dict.fromkeys(rows.relation for rows in plan.rows if rows.of_view))
@@ -74,8 +112,10 @@ def parents_of(plan: FinishPlan) -> tuple[str, ...]:
 def view_words(plan: FinishPlan) -> str:
     """For EXPLAIN: who answers a query over materialized views alone, and when."""
     names = parents_of(plan)
-    whose = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     who = "" if plan.asked else "no Spark: "
+    if not names:
+        return f"{who}the view store answers the query once, from the rows that are written out in it"
+    whose = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     return f"{who}in the transaction of each batch that changes {whose}, the view store answers the query"
 
 
@@ -92,10 +132,6 @@ def check_views(plan: LogicalPlan, known: Mapping[str, Scan | Core]) -> None:
     """What is not answered over materialized views; NotFinishableError says why."""
     if not any(_is_view(found) for found in known.values()):
         return
-    others = [found for found in known.values() if not in_store(found)]
-    if others and plan.root.kind != "materialized view":
-        name = others[0].words if isinstance(others[0], Core) else f'"{others[0].relation}"'
-        raise NotFinishableError(f"it reads {name} as well; keep that as a materialized view, and write it to the sink")
     if plan.emit is not Emit.CHANGES and any(
         isinstance(node, Aggregate) and node.window is not None for node in _above_cores(plan.root)
     ):

@@ -349,6 +349,9 @@ class BatchCallback:
         reached = self._tracker.watermark_us
         closed = not self._spec.plan.follows_time or reached is None or reached // 1000 <= logged.watermark_ms
         ended = closed and self._spec.bounded and self._all_read(positions)
+        if self._spec.follows_views and self._spec.view is not None:
+            positions[self._spec.view] = {0: self._store.handed(self._spec.view) + 1}
+            ended = False  # the views that it reads go on
         return BatchDone(logged.batch_id, logged.watermark_ms, positions, input_rows, skipped, ended)
 
 

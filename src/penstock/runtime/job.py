@@ -146,6 +146,11 @@ class Job:
         """When the rows of its view are to come in or go out next though no input comes; None: never."""
         return None if self.spec.view is None else self._store.due(self.spec.view)
 
+    def unwritten(self) -> bool:
+        """Whether views below have changed what its sink has not been told yet."""
+        view = self.spec.view
+        return self.spec.follows_views and view is not None and self._store.last_seq(view) > self._store.handed(view)
+
     def nudge(self) -> None:
         """Ask for one more batch, with or without rows."""
         with self.control:

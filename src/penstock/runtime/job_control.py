@@ -127,6 +127,8 @@ def _settle(job: Job, clock: Clock, timeout: float, whole: float) -> None:
         job.wait(lambda: job.run is not None and job.last is not None, timeout, "starting", whole=whole)
         job.wait_looked(max(0.001, deadline - clock.monotonic()), whole)
         positions = job.wait_positions(deadline - clock.monotonic())
+        if job.unwritten():
+            job.nudge()
         job.wait_reached(positions, max(0.001, deadline - clock.monotonic()), whole)
     except RuntimeFailure as error:
         if error.condition != "JOB_STATE" or job.state is not JobState.STOPPED:

@@ -64,6 +64,11 @@ class JobSpec:
         return bool(self.sources) and all(source.bounded for source in self.sources)
 
     @property
+    def follows_views(self) -> bool:
+        """Whether what goes to its sink also changes with views that it reads beside its streams."""
+        return bool(self.sinks) and bool(self.plan.views) and not self.plan.of_views
+
+    @property
     def jar_sets(self) -> tuple[str, ...]:
         """The connectors whose jars Spark needs for it."""
         options = [*(source.options for source in self.sources), *(sink.options for sink in self.sinks)]

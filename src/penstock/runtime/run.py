@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from penstock.connectors.kafka import topic_names
+from penstock.connectors.kafka_access import topic_names
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import FollowedSource, OutsideSource
 from penstock.errors import PenstockError, RuntimeFailure
@@ -254,11 +254,14 @@ class Run:
         return any(methods[each.plan.id] != each.method for each in self._dimensions)
 
     def latest(self) -> dict[str, dict[int, int]]:
-        """Where the input of each scan ends now."""
-        return {
+        """Where the input of each scan ends now; and where the changes do that views below make for a sink."""
+        found = {
             scan.scan.id: dict(source_of(scan.definition.options.connector).latest(scan.request))
             for scan in self._scans
         }
+        if self.spec.follows_views and self.spec.view is not None:
+            found[self.spec.view] = {0: self._store.last_seq(self.spec.view) + 1}
+        return found
 
     def looked(self, since_us: int) -> bool:
         """Whether `latest` tells of everything that was there at a moment."""

@@ -14,6 +14,7 @@ from penstock.runtime.lost_workers import LostWorkers
 from penstock.runtime.passing_time import PassingTime
 from penstock.runtime.processing_time import close_by_clock
 from penstock.runtime.states import JobState
+from penstock.runtime.unwritten import UnwrittenChanges
 
 if TYPE_CHECKING:
     from penstock.clock import Clock
@@ -47,6 +48,7 @@ class Supervisor:
         self._told: set[str] = set()  # jobs that are broken for a reason that was told
         self._quiet: dict[str, tuple[object, float]] = {}  # the last batch of a job that forgets, and since when
         self._passing = PassingTime(clock)
+        self._unwritten = UnwrittenChanges()
         self._next_upkeep = clock.monotonic() + _UPKEEP_EVERY
         self._thread = threading.Thread(target=self._loop, name="penstock-supervisor", daemon=True)
 
@@ -137,6 +139,7 @@ class Supervisor:
         self._tick(job)
         self._forget(job)
         self._passing.look(job)
+        self._unwritten.look(job)
         close_by_clock(job, self._clock.now_us())
 
     def _crowded(self) -> bool:

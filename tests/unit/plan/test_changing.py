@@ -44,7 +44,7 @@ def test_the_store_merges_windows() -> None:
     assert made.merge.derived[0] == ("__start", 'make_timestamp(epoch_us("__end") - 10000000)')
     assert (made.uses_event_time, made.spread_us, made.kept, made.rests) == (True, 10 * SECOND, (), True)
     final = plan_job(planned(f"CREATE MATERIALIZED VIEW v AS {query};"))
-    assert final.kind == "append"
+    assert final.kind == "panes"
     assert made.late == final.late
 
 

@@ -384,7 +384,7 @@ def test_refused(sql: str, word: str) -> None:
 
 
 def test_views_feed_views_sinks_and_windows() -> None:
-    """Without Spark where the view store can follow; windows close in Spark, over the streams below."""
+    """Without Spark where the view store can follow; windows are of the streams below."""
     flat = "CREATE MATERIALIZED VIEW flat AS SELECT symbol, ts FROM trades;"
     assert job(f"{flat} CREATE MATERIALIZED VIEW x AS SELECT symbol FROM flat;").of_views
     sink = job(f"{flat} CREATE SINK x WITH (connector = 'console') AS SELECT symbol FROM flat WHERE symbol > 'a';")
@@ -392,7 +392,7 @@ def test_views_feed_views_sinks_and_windows() -> None:
     counted = job(f"{flat} CREATE SINK x WITH (connector = 'console') AS SELECT COUNT(*) AS n FROM flat;")
     assert (counted.of_views, counted.kind) == (True, "finish")
     windows = job(f"{flat} CREATE MATERIALIZED VIEW x AS SELECT COUNT(*) AS n FROM flat GROUP BY {TUMBLE};")
-    assert (windows.kind, [scan.relation for scan in windows.scans]) == ("append", ["trades"])
+    assert (windows.kind, [scan.relation for scan in windows.scans]) == ("panes", ["trades"])
     beside = job(
         f"{flat} CREATE MATERIALIZED VIEW x AS SELECT t.price FROM trades AS t JOIN flat AS f ON t.symbol = f.symbol;"
     )
@@ -568,7 +568,9 @@ def test_a_running_aggregate_over_a_join_is_merged() -> None:
     ("sql", "line"),
     [
         ("SELECT symbol FROM trades", "engine      Spark; nothing is kept between batches"),
-        (f"SELECT COUNT(*) AS n FROM trades GROUP BY {TUMBLE}", "engine      Spark; windows close there"),
+        (f"SELECT COUNT(*) AS n FROM trades GROUP BY {TUMBLE}", "engine      Spark aggregates each batch by window of"),
+        (f"SELECT STDDEV(price) AS n FROM trades GROUP BY {TUMBLE}",
+         "engine      Spark; windows close there: STDDEV(price) does not merge"),
         ("SELECT symbol, COUNT(*) AS n FROM trades GROUP BY symbol",
          "engine      Spark aggregates each batch, the view store merges by symbol"),
         ("SELECT symbol, STDDEV(price) AS n FROM trades GROUP BY symbol",
@@ -578,7 +580,9 @@ def test_a_running_aggregate_over_a_join_is_merged() -> None:
         ("SELECT a.symbol, rand() AS luck FROM trades AS a JOIN trades AS b ON a.symbol = b.symbol LIMIT 3", "engine      not run yet: LIMIT in a job is not there yet"),
         ("SELECT symbol FROM trades ORDER BY symbol",
          "note        rows that are stored have no order: ORDER BY is left out, order them when you read them"),
-        (FOREVER, "engine      Spark; every row of both streams of a join is kept there for ever"),
+        (FOREVER,
+         " and answers the query: what new rows make with those that are there is added, and nothing is answered anew"),
+        (f"SELECT bid, COUNT(*) AS n FROM ({FOREVER}) GROUP BY bid", "engine      Spark aggregates each batch, the view store merges by bid"),
         (f"SELECT t.symbol {LEFT}",
          "engine      Spark; joined rows are kept there until the watermark has passed their bound"),
         ("SELECT DISTINCT symbol, ts FROM trades",
@@ -599,6 +603,22 @@ def test_a_bounded_query_is_no_job() -> None:
 
 
 @pytest.mark.parametrize("query", ["SELECT 1 AS x", "VALUES (1)", "SELECT COUNT(*) AS n FROM (VALUES (1)) AS t(x)"])
-def test_a_query_that_reads_nothing_is_refused_by_name(query: str) -> None:
-    with pytest.raises(NotYetError, match="rows that are written out cannot feed a job yet"):
-        plan_job(planned(f"CREATE MATERIALIZED VIEW v AS {query}"))
+def test_a_view_of_rows_that_are_written_out_is_answered_by_the_store(query: str) -> None:
+    job = plan_job(planned(f"CREATE MATERIALIZED VIEW v AS {query}"))
+    assert (job.of_views, job.views, job.kind) == (True, (), "finish")
+    assert "from the rows that are written out" in job.how
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE MATERIALIZED VIEW v AS SELECT NOW() AS x",
+        "CREATE MATERIALIZED VIEW v AS SELECT RAND() AS x",
+        "CREATE MATERIALIZED VIEW v AS SELECT NULL AS x",
+        "CREATE SINK v WITH (connector = 'console') AS VALUES (1)",
+    ],
+)
+def test_other_rows_that_are_written_out_are_refused_by_name(statement: str) -> None:
+    with pytest.raises(NotYetError, match="rows that are written out cannot feed a job") as refused:
+        plan_job(planned(statement))
+    assert "INSERT INTO … VALUES" in str(refused.value.hint)

@@ -148,13 +148,13 @@ def test_a_sink_takes_the_windows_by_their_bounds() -> None:
 @pytest.mark.parametrize(
     ("query", "kind"),
     [
-        (f"SELECT k, COUNT(*) AS n FROM added GROUP BY k, TUMBLE(ts, {TEN})", "append"),
+        (f"SELECT k, COUNT(*) AS n FROM added GROUP BY k, TUMBLE(ts, {TEN})", "panes"),
         (f"SELECT k, COUNT(*) AS n FROM added GROUP BY k, TUMBLE(ts, {TEN}) EMIT CHANGES", "windows"),
         ((f"SELECT a.k, COUNT(*) AS n FROM a JOIN b ON a.id = b.id AND a.ts BETWEEN b.at - {TEN} AND b.at "
          f"GROUP BY a.k, TUMBLE(a.ts, {TEN})"), "append"),
     ],
 )  # fmt: skip
-def test_what_closes_is_left_to_spark(query: str, kind: str) -> None:
+def test_what_closes_is_not_kept_row_by_row(query: str, kind: str) -> None:
     assert plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW v AS {query}")).kind == kind
 
 

@@ -107,4 +107,4 @@ def test_every_version_is_kept_where_an_earlier_one_is_asked_for() -> None:
 def test_what_stands_in_the_way_is_told(query: str, words: str) -> None:
     error = last(f"{STREAMS} CREATE MATERIALIZED VIEW v AS {query}").error
     assert error is not None
-    assert words in (error.hint or "")
+    assert words in f"{error.message}; {error.hint}"

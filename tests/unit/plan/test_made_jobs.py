@@ -41,7 +41,7 @@ def checked(sql: str) -> StatementReport:
         (f"{IN_SPARK}SELECT auction, COUNT(*) AS n {SESSIONS}", "sessions with EMIT CHANGES"),
         (("CREATE MATERIALIZED VIEW v WITH (state = 'spark', state_ttl = '1 hour') AS "
          "SELECT auction, COUNT(*) AS n FROM bids GROUP BY auction"), "state_ttl"),
-        ("CREATE MATERIALIZED VIEW v AS SELECT 1 AS one", "written out"),
+        ("CREATE MATERIALIZED VIEW v AS SELECT NOW() AS now", "written out"),
         (("INSERT INTO kept WITH (state = 'spark') SELECT k, MAX(n) AS n FROM (SELECT k, n FROM added UNION "
           "SELECT k, v FROM ended) GROUP BY k"), "view store answers"),
         ("INSERT INTO added WITH (state_ttl = '1 hour') SELECT k, v FROM ended", "state_ttl of an INSERT"),

@@ -40,6 +40,7 @@ def test_the_whole_time_is_told() -> None:
         _changed=Condition(),
         wait_looked=lambda *_: None,
         wait_positions=lambda *_: {},
+        unwritten=lambda: False,
     )
     job.wait_reached = lambda _, left, whole: job.wait(lambda: False, left, "reading its input", whole=whole)
     job.spec = SimpleNamespace(plan=SimpleNamespace(views=()), sources=(), sinks=(), view="stuck")

@@ -137,7 +137,7 @@ JOB: Final = (
     OptionSpec(
         "state",
         Choice(("store", "spark")),
-        "where an updating query, or one of hopping windows, keeps its state: with the view or in Spark",
+        "where an updating query, or one of windows that close, keeps its state: with the view or in Spark",
         roles=SINK,
     ),
     OptionSpec(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import InternalError, PenstockError
 from penstock.stores.views.added_view import AddedView
 from penstock.stores.views.finish_view import FinishView
+from penstock.stores.views.handed import NOTHING_HANDED
 from penstock.stores.views.ledger import HELD, WAITS, held_mark, write_entry
 from penstock.stores.views.model import LedgerEntry, PartitionOffset
 from penstock.stores.views.view_rows import note_changes
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from penstock.stores.views.database import ViewDatabase
+    from penstock.stores.views.handed import Handed
     from penstock.stores.views.ledger import Ledger
     from penstock.stores.views.model import SeenVersion
     from penstock.stores.views.view_table import ViewTable
@@ -63,8 +65,12 @@ class Refreshed:
 class Chain:
     """Refreshes views. The store's lock guards it."""
 
-    def __init__(self, database: ViewDatabase, ledger: Ledger, last_seq: Mapping[str, int]) -> None:
+    def __init__(
+        self, database: ViewDatabase, ledger: Ledger, last_seq: Mapping[str, int], handed: Mapping[str, Handed]
+    ) -> None:
+        """`handed`: of views that nobody sees, the last batch that has come into them."""
         self._database = database
+        self._handed = handed
         self._ledger = ledger
         self._last_seq = last_seq
         self.views: Mapping[str, ViewTable] = {}
@@ -277,7 +283,9 @@ class Chain:
         if not _fed(table):
             return mark
         latest = self._ledger.get(table.spec.name)
-        return replace(mark, batch=-1 if latest is None else latest.batch_id)
+        if latest is None:
+            return replace(mark, batch=self._handed.get(table.spec.name, NOTHING_HANDED).batch)
+        return replace(mark, batch=latest.batch_id)
 
     def mark_of(self, name: str) -> str:
         """The job under which the ledger has it that a view stands still."""

@@ -120,6 +120,42 @@ def logged_changes(reader: duckdb.DuckDBPyConnection, view: ViewTable, since: in
     return _changes(fetched(reader, view.changes(since, count)), view)
 
 
+def merged_changes(reader: duckdb.DuckDBPyConnection, view: ViewTable, since: int, count: int) -> BatchChanges:
+    """What so many changes of a view behind one of them come to: of what several commits have changed, what differs
+    between before the first and behind the last. So nothing is taken back that was not there before them."""
+    places = range(len(view.spec.columns))
+    listed = ", ".join(f"c{place}" for place in places)
+
+    def side(name: str) -> str:
+        return ", ".join(f"{name}{place} AS c{place}" for place in places)
+
+    net = (
+        f"WITH log AS ({view.changes(since, count)}), steps AS ("
+        f"SELECT {side('a')}, 1 AS n FROM log WHERE op <> 'delete' UNION ALL "
+        f"SELECT {side('b')}, -1 FROM log WHERE op <> 'insert'), "
+        f"net AS (SELECT {listed}, CAST(sum(n) AS BIGINT) AS n FROM steps GROUP BY {listed} "
+        "HAVING sum(n) <> 0) "
+    )
+    key = None if view.spec.finish is None else view.spec.finish.unique
+    if key is None:
+        shown = ", ".join(f"c{place} AS {name}{place}" for name in ("a", "b") for place in places)
+        rest = (
+            f"SELECT CASE WHEN n < 0 THEN 'delete' ELSE 'insert' END AS op, {shown} "
+            f"FROM (SELECT *, unnest(range(abs(n))) FROM net) ORDER BY op, {listed}"
+        )
+    else:
+        names = [name for name, _ in view.spec.columns]
+        same = " AND ".join(f"g.c{names.index(name)} IS NOT DISTINCT FROM e.c{names.index(name)}" for name in key)
+        shown = ", ".join(f"{own}.c{place} AS {name}{place}" for own, name in ("ea", "gb") for place in places)
+        order = "".join(f", coalesce(e.c{names.index(name)}, g.c{names.index(name)})" for name in key)
+        rest = (
+            "SELECT CASE WHEN g.n IS NULL THEN 'insert' WHEN e.n IS NULL THEN 'delete' ELSE 'update' END AS op, "
+            f"{shown} FROM (FROM net WHERE n < 0) AS g FULL JOIN (FROM net WHERE n > 0) AS e ON {same or 'true'} "
+            f"ORDER BY op{order}"
+        )
+    return _changes(fetched(reader, net + rest), view)
+
+
 def _changes(found: pa.Table, view: ViewTable) -> BatchChanges:
     """Rows of the log; a view that rows are only added to has none before."""
     columns = view.spec.columns

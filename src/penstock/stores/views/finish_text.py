@@ -50,14 +50,23 @@ class FinishText:
                 sources.append(self.kept[-1].source)
             else:
                 parent = views[rows.relation]
-                stamped = StampedRows(f"store.r{number}_{place}", place, rows, parent) if rows.stamps else None
+                table = f"store.r{number}_{place}"
+                stamped = StampedRows(table, place, rows, parent, spec.ttl_us) if rows.stamps else None
                 self.views.append(stamped or ViewRows(place, rows, parent))
                 sources.append(self.views[-1].source)
         self.stages: list[StageText] = []
+        # Places of sources that are not what they were when views below have stood still.
+        refilled = {place for place, rows in enumerate(plan.rows) if rows.of_view}
+        self.kept_as_they_are: list[StageText] = []
         for place, stage in enumerate(plan.stages, start=1):
             table = f"store.v{number}" if place == len(plan.stages) else f"store.g{number}_{place}"
             arguments = (table, f"x{len(sources)}", stage, tuple(sources))
             self.stages.append(OnceText(*arguments, own) if stage.once else StageText(*arguments))
+            front = [leaf for leaf in stage.leaves if leaf.key or not stage.meets]
+            if not refilled.isdisjoint(leaf.source for leaf in front):
+                refilled.add(len(sources))
+            elif stage.meets:
+                self.kept_as_they_are.append(self.stages[-1])
             sources.append(self.stages[-1].source)
         self.clocked = plan.clocked
         self._view = self.stages[-1].source

@@ -193,6 +193,8 @@ class FinishView:
             for statement in view.filled():
                 writer.execute(statement)
         for stage in self._text.stages:
+            if stage in self._text.kept_as_they_are:
+                continue  # what its rows have met stays
             for statement in _as_it_is(stage) if isinstance(stage, OnceText) else stage.answers(ALL_KEYS):
                 writer.execute(statement)
         return self._log_differences(writer, mark)

@@ -1,4 +1,4 @@
-"""A view of hopping windows, which are kept as panes until they close.
+"""A view of windows, which are kept as panes until they close.
 
 A batch adds its partial results, by key and pane. When the watermark passes the end of a window, the window is merged
 from the panes it is made of and its rows are added to the view, once. A row that comes behind the watermark is in its
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PanesView:
-    """The tables of a view of hopping windows: v<n> with its rows, p<n> with the panes as batches gave them, and w<n>
+    """The tables of a view of windows: v<n> with its rows, p<n> with the panes as batches gave them, and w<n>
     with the watermark up to which each batch closed windows, where it moved."""
 
     keyed = False

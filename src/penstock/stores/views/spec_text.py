@@ -98,7 +98,9 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
                 "keys": list(stage.keys),
                 "unique": None if stage.unique is None else list(stage.unique),
                 **({"timed": True} if stage.timed else {}),
+                **({"meets": True} if stage.meets else {}),
                 **({"once": [leaf.name for leaf in stage.leaves if leaf.fresh]} if stage.once else {}),
+                **({"pairs": True} if stage.pairs else {}),
             }
             for stage in plan.stages
         ],
@@ -175,6 +177,8 @@ def _finish_in(document: dict[str, Any]) -> FinishPlan:
             unique=None if stage["unique"] is None else tuple(stage["unique"]),
             timed=bool(stage.get("timed")),
             once="once" in stage,
+            meets=bool(stage.get("meets")),
+            pairs=bool(stage.get("pairs")),
         )
         for stage in document["stages"]
     )

@@ -35,6 +35,10 @@ class StageText:
     def keyed(self) -> bool:
         return bool(self._stage.keys)
 
+    @property
+    def meets(self) -> bool:
+        return self._stage.meets
+
     def create(self) -> str:
         types = [duckdb_type(kind) for _, kind in self._stage.columns]
         columns = ", ".join(f"c{place} {kind}" for place, kind in enumerate(types))
@@ -44,6 +48,8 @@ class StageText:
         """The keys of the rows that have changed below."""
         queries = []
         for leaf in self._stage.leaves:
+            if self.meets and not leaf.key:
+                continue  # what the rows in front meet; its changes touch none of them
             below = self._below[leaf.source]
             columns = [f"{below.columns[name]} AS t{place}" for place, name in enumerate(leaf.key)]
             query = f"SELECT {', '.join(columns) or '1 AS nothing'} FROM {below.changed}"
@@ -69,7 +75,8 @@ class StageText:
     def asked(self, keys: Keys, fresh: Mapping[int, str] = NOTHING) -> str:
         """The query of the stage, for the keys; `fresh` are the rows that the batch brings, by their sources."""
         leaves = ", ".join(f"{quoted(leaf.name)} AS ({self._leaf(leaf, keys, fresh)})" for leaf in self._stage.leaves)
-        return f"WITH {leaves} SELECT * FROM ({self._stage.text}) AS answer ({self._listed})"
+        given = f"WITH {leaves} " if leaves else ""  # rows that are written out read nothing
+        return f"{given}SELECT * FROM ({self._stage.text}) AS answer ({self._listed})"
 
     def changes(self) -> str:
         """The rows that differ, as they were and as they are, for the stages above."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import InternalError
-from penstock.plan.finish_plan import CLOCK_CALL
+from penstock.plan.finish_plan import CLOCK_CALL, FORGOTTEN
 from penstock.stores.duckdb_types import duckdb_type, quoted
 from penstock.stores.views.finish_sources import Source
 from penstock.stores.views.view_rows import ViewRows, changed_table
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class StampedRows(ViewRows):
     """A reading of another view whose rows are kept with their times."""
 
-    def __init__(self, table: str, place: int, rows: KeptRows, parent: ViewTable) -> None:
+    def __init__(self, table: str, place: int, rows: KeptRows, parent: ViewTable, ttl_us: int | None = None) -> None:
+        """`ttl_us`: how long a row counts, where a time to live is asked for."""
         super().__init__(place, rows, parent)
         self._table = table
         self._whole = self.present
@@ -36,8 +37,10 @@ class StampedRows(ViewRows):
             self._types[self.source.columns[entry.name]] = duckdb_type(entry.type)
         stamps = {self.source.columns[name] for name in rows.stamps}
         self._plain = [name for name in self._types if name not in stamps]
+        forgotten = self.source.columns.get(FORGOTTEN)
+        over = {forgotten: f" + to_microseconds({ttl_us or 0})"}
         self._items = ", ".join(
-            f"CAST({quoted(CLOCK_CALL)}() AS {kind}) AS {name}" if name in stamps else name
+            f"CAST({quoted(CLOCK_CALL)}(){over.get(name, '')} AS {kind}) AS {name}" if name in stamps else name
             for name, kind in self._types.items()
         )
 

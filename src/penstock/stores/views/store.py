@@ -21,10 +21,11 @@ from penstock.stores.views import records
 from penstock.stores.views.added_view import AddedView
 from penstock.stores.views.asked_functions import AskedFunctions
 from penstock.stores.views.chain import Chain, Refreshed, RefreshFailedError
-from penstock.stores.views.change_log import BatchChanges, batch_changes, extent, trim_batches
+from penstock.stores.views.change_log import extent
 from penstock.stores.views.database import ViewDatabase, one_row
 from penstock.stores.views.deliveries import Deliveries
 from penstock.stores.views.finish_view import FinishView
+from penstock.stores.views.handed import STAGED, Handed, all_handed
 from penstock.stores.views.job_records import JobRecords
 from penstock.stores.views.ledger import HELD, WAITS, Ledger, held_mark, write_entry
 from penstock.stores.views.model import (
@@ -35,19 +36,18 @@ from penstock.stores.views.model import (
     SeenVersion,
     ViewSpec,
 )
+from penstock.stores.views.pairs_view import PairsView
 from penstock.stores.views.panes_view import PanesView
 from penstock.stores.views.schema import prepare
 from penstock.stores.views.spec_text import spec_from_text, spec_to_text
 from penstock.stores.views.upkeep import Upkeep
 from penstock.stores.views.user_aggregates import AggregateParts, add_aggregate
 from penstock.stores.views.view_kinds import view_table
-from penstock.stores.views.view_table import KEPT_BATCHES as KEPT_CHANGES
-from penstock.stores.views.view_table import TIDY_EVERY, BatchMark, ViewTable
+from penstock.stores.views.view_table import BatchMark, ViewTable
 from penstock.stores.views.windows_view import WindowsView
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
     from penstock.stores.views.asked_functions import Spark
     from penstock.types import SqlType
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 # How many batches of a job can be gone back to.
 KEPT_BATCHES: Final = 1_000
 
-# Of a job whose changes go to a sink: the last batch that its view has, which may not be in the ledger yet.
-_STAGED: Final = "staged"
 At = Callable[[str], None]
 _EVERYTHING: Final = Kept()
 NO_RELATIONS: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -73,7 +71,8 @@ class ViewStore(Deliveries, JobRecords):
         self._views: dict[str, ViewTable] = {}
         self._last_seq: dict[str, int] = {}
         self._ledger = Ledger()
-        self._chain = Chain(database, self._ledger, self._last_seq)
+        self._handed: dict[str, Handed] = {}
+        self._chain = Chain(database, self._ledger, self._last_seq, self._handed)
         self.on_failed: Callable[[str, PenstockError], None] = _nobody  # told of views that stand still from now on
         self._asked = AskedFunctions(database.raised)
         self._upkeep = Upkeep(database, self._ledger, clock, kept_batches)
@@ -147,7 +146,7 @@ class ViewStore(Deliveries, JobRecords):
                 writer.execute(
                     "INSERT INTO store.views VALUES (?, ?, ?, 1, -1)", [table.id, spec.name, spec_to_text(spec)]
                 )
-                if table.parents:
+                if isinstance(table, AddedView | FinishView) and (table.parents or not table.fed):
                     changes, waits = self._chain.fill_new(writer, table, self._clock(), versions)
             self._last_seq[spec.name] = changes
             if waits is not None:
@@ -187,6 +186,7 @@ class ViewStore(Deliveries, JobRecords):
             self._use({other: kept for other, kept in self._views.items() if other != name})
             self._ledger.forget(held_mark(name))
             self._last_seq.pop(name, None)
+            self._handed.pop(name, None)
         with self._changed:
             self._changed.notify_all()
 
@@ -262,36 +262,6 @@ class ViewStore(Deliveries, JobRecords):
         reached("view.before_commit")
         return found
 
-    def stage(
-        self,
-        job: str,
-        view: str,
-        batch_id: int,
-        rows: pa.Table,
-        closing_us: int = 0,
-        clock_us: int = 0,
-        versions: tuple[SeenVersion, ...] = (),
-    ) -> BatchChanges:
-        """Bring the rows of a batch into a view ahead of the ledger, and tell what has changed: for a sink, which is
-        told before the batch is committed. A batch that is staged already has the same changes again."""
-        with self._lock:
-            table = self._table(view)
-            changes = 0
-            with self._database.transaction() as writer:
-                facts = records.read_facts(writer, job)
-                if facts.get(_STAGED, -1) < batch_id:
-                    first = self._last_seq[view] + 1
-                    mark = BatchMark(batch_id, self._clock(), None, first, closing_us, clock_us, versions)
-                    changes = table.apply(writer, rows, mark)
-                    records.write_facts(writer, job, {**facts, _STAGED: batch_id})
-                if batch_id % TIDY_EVERY == 0 and batch_id > KEPT_CHANGES:
-                    trim_batches(writer, table, batch_id - KEPT_CHANGES)
-                    if isinstance(table, FinishView):
-                        table.forget_shown(writer, batch_id - KEPT_CHANGES)
-            self._last_seq[view] += changes
-            with self._database.snapshot() as reader:
-                return batch_changes(reader, table, batch_id)
-
     def _commit_outside(self, batch: BatchCommit) -> CommitResult:
         if any(part is not None for part in (batch.rows, batch.late, batch.dead)) or batch.offsets or batch.counters:
             raise InternalError(f"job {batch.job} has rows to commit outside a batch")
@@ -335,8 +305,8 @@ class ViewStore(Deliveries, JobRecords):
                     table.undo(writer, batch_id)
                 records.undo(writer, job, batch_id)
                 facts = records.read_facts(writer, job)
-                if facts.get(_STAGED, -1) > batch_id:
-                    records.write_facts(writer, job, {**facts, _STAGED: batch_id})
+                if facts.get(STAGED, -1) > batch_id:
+                    records.write_facts(writer, job, {**facts, STAGED: batch_id})
                 seqs.update({table.spec.name: extent(writer, table).last_seq for table in views})
                 return self._chain.refill(writer, views, self._clock(), failed)
 
@@ -471,6 +441,7 @@ class ViewStore(Deliveries, JobRecords):
             self._use({**self._views, table.spec.name: table})
             self._last_seq[table.spec.name] = extent(reader, table).last_seq
         self._ledger.load(reader)
+        self._handed.update(all_handed(reader))
 
 
 def _fixed(spec: ViewSpec) -> ViewSpec:
@@ -480,7 +451,7 @@ def _fixed(spec: ViewSpec) -> ViewSpec:
 
 def _counted(batch: BatchCommit, table: ViewTable | None, changes: int) -> BatchCommit:
     """The batch with the rows that it gave: of windows that close and of answers nobody knows before how many."""
-    if not isinstance(table, AddedView | PanesView | WindowsView | FinishView) or batch.rows is None:
+    if not isinstance(table, AddedView | PairsView | PanesView | WindowsView | FinishView) or batch.rows is None:
         return batch
     return replace(batch, counters={**batch.counters, "output_rows": float(changes)})
 

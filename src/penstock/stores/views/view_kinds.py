@@ -9,6 +9,7 @@ from penstock.stores.views.append_view import AppendView
 from penstock.stores.views.final_sessions_view import FinalSessionsView
 from penstock.stores.views.finish_view import FinishView
 from penstock.stores.views.keyed_view import KeyedView
+from penstock.stores.views.pairs_view import PairsView
 from penstock.stores.views.panes_view import PanesView
 from penstock.stores.views.sessions_view import SessionsView
 from penstock.stores.views.windows_view import WindowsView
@@ -28,6 +29,8 @@ def view_table(number: int, spec: ViewSpec, views: Mapping[str, ViewTable]) -> V
         if spec.windows.sessions:
             return FinalSessionsView(number, spec) if spec.windows.final else SessionsView(number, spec)
         return WindowsView(number, spec)
+    if spec.finish is not None and spec.finish.view.pairs:
+        return PairsView(number, spec)
     if spec.kind == "finish":
         by_rows = spec.finish is not None and spec.finish.by_rows
         return AddedView(number, spec, views) if by_rows else FinishView(number, spec, views)

@@ -17,6 +17,7 @@ from penstock.stores.views import ViewStore
 from penstock.stores.views.model import BatchCommit, SeenVersion, ViewSpec
 from penstock.types import SqlType
 from tests.unit.plan.analysis import planned
+from tests.updating_queries import for_duckdb
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +72,7 @@ class Finished:
         self.job = job_of(query, streams)
         assert self.job.finish is not None, self.job.how
         self.path = path
-        self.oracle = query.replace("LEFT SEMI", "SEMI").replace("LEFT ANTI", "ANTI")
+        self.oracle = for_duckdb(query)
         self.all = duckdb.connect()
         self.all.execute(NULLS)
         self.all.execute(tables)
@@ -126,9 +127,13 @@ class Finished:
         self.store.commit(BatchCommit("job", number, f"hash {number}", view=VIEW, rows=rows, versions=seen), at=reached)
 
     def add(self, number: int, batch: dict[str, list[Row]]) -> None:
+        self.remember(batch)
+        self.commit(number, batch)
+
+    def remember(self, batch: dict[str, list[Row]]) -> None:
+        """What the oracle knows of."""
         for name, rows in batch.items():
             add_rows(self.all, name, rows)
-        self.commit(number, batch)
 
     def follow(self) -> None:
         """Fold the changes since the last time, which must fit each other."""

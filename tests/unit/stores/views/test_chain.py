@@ -382,11 +382,11 @@ MINUTES = (
 )
 
 
-def test_windows_that_close_over_added_rows_are_closed_by_spark() -> None:
+def test_windows_that_close_over_added_rows_are_those_of_the_streams_below() -> None:
     """With the query of the view in the place of its name: the rows are those of the view."""
     plan = planned(LARGE.format(stream="trades") + MINUTES)
     job = plan_job(plan)
-    assert (job.kind, [scan.relation for scan in job.scans], job.views) == ("append", ["trades"], ())
+    assert (job.kind, [scan.relation for scan in job.scans], job.views) == ("panes", ["trades"], ())
     assert "large" in plan.depends_on
     assert "`price` > 10" in job.core
     assert any("reads the query of large in its place" in warning for warning in plan.warnings)

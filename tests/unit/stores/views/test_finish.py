@@ -188,6 +188,35 @@ SHAPES: dict[str, tuple[str, bool]] = {
         False,
     ),
     "semi join": ("SELECT l.k, l.id FROM l LEFT SEMI JOIN r ON l.k = r.k AND l.v < r.w", True),
+    "semi join, of both sides the names of one": (
+        "SELECT k, id, s FROM l LEFT SEMI JOIN r ON l.k = r.k AND l.s <> r.s WHERE id > 1",
+        True,
+    ),
+    "anti join, every column": ("SELECT * FROM l LEFT ANTI JOIN r ON l.k = r.k AND v < w", True),
+    "semi join, then a join by a name of both": (
+        "SELECT id, x FROM l LEFT SEMI JOIN r USING (k) JOIN u ON u.k = l.k WHERE s <> 'a'",
+        True,
+    ),
+    "left join that knows NULL": ("SELECT l.id, r.w FROM l LEFT JOIN r ON l.k IS NOT DISTINCT FROM r.k", True),
+    "full join that knows NULL": (
+        "SELECT l.id, l.k, r.w FROM l FULL JOIN r ON l.k IS NOT DISTINCT FROM r.k AND r.w > 1",
+        True,
+    ),
+    "groups of a join that knows NULL": (
+        (
+            "SELECT l.k, COUNT(*) AS n, MAX(r.w) AS m FROM l RIGHT JOIN r ON l.k IS NOT DISTINCT FROM r.k AND l.v > 0 "
+            "GROUP BY l.k"
+        ),
+        True,
+    ),
+    "NOT EXISTS that knows NULL": (
+        "SELECT l.id, l.k FROM l WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.k IS NOT DISTINCT FROM l.k AND r.w > 1)",
+        True,
+    ),
+    "three with commas, the third between the others": (
+        "SELECT l.k, COUNT(DISTINCT r.w) AS n FROM l, r, u WHERE l.k = u.k AND u.k = r.k GROUP BY l.k",
+        True,
+    ),
     "anti join": ("SELECT l.k, l.id FROM l LEFT ANTI JOIN r ON l.k = r.k AND l.v < r.w", True),
     "exists": ("SELECT k, id FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.w > l.v)", True),
     "not exists": ("SELECT k, id FROM l WHERE v > 0 AND NOT EXISTS (SELECT 1 FROM r WHERE r.k = l.k)", True),
@@ -416,7 +445,7 @@ SHAPES: dict[str, tuple[str, bool]] = {
 
 # Those that are answered in more than one stage.
 STAGES = {
-    "rankings of rankings": 2, "groups beside one row": 2,
+    "rankings of rankings": 2, "groups beside one row": 2, "groups of a join that knows NULL": 2,
     "join in brackets": 2, "median of counts": 2, "as many as any": 2,
     "aggregate of an aggregate": 2, "mean of maxima": 2, "aggregate of an aggregate by its key": 2, "mean by category": 2,
     "mean over the last two winners": 2, "count of counts of counts": 3, "total of an aggregate by a finer key": 2,

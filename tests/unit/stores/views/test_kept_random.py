@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.plan.job_plan import plan_job
-from tests.unit.plan.analysis import last, planned
+from tests.unit.plan.analysis import TRADES, last, planned
 from tests.unit.stores.views.finishing import STREAMS, VIEW, Finished
 
 CHANGED = (
@@ -78,10 +78,13 @@ def test_a_row_that_is_replaced_has_a_new_one() -> None:
     ],
 )
 def test_a_value_of_no_one_row_is_refused(query: str, condition: str) -> None:
-    error = last(f"{CHANGED} CREATE MATERIALIZED VIEW x AS {query};").error
+    script = f"{CHANGED} CREATE MATERIALIZED VIEW x AS {query};"
+    error = last(script).error
     assert error is not None
     assert error.condition == condition
-    assert "differs each time it is computed" in str(error)
+    assert "differs each time it is computed" in error.message
+    assert error.span is not None
+    assert f"{TRADES}{script}"[error.span.start :].startswith("rand()")
     assert "FROM (SELECT *, rand() AS x FROM …)" in (error.hint or "")
 
 

@@ -131,6 +131,34 @@ def test_after_every_batch_the_answer_is_that_of_its_time(name: str, tmp_path: P
     found.store.close()
 
 
+@pytest.mark.parametrize(
+    ("condition", "right"),
+    [
+        ("mz_now() < v * 1000 + 101500", "mz_now() < make_timestamp((v * 1000 + 101500) * 1000)"),
+        ("(v + 100.5) * 1000 >= mz_now()", "make_timestamp(((v + 100.5) * 1000000)::BIGINT) >= mz_now()"),
+        (
+            "mz_now() BETWEEN v * 1000 + 100000 AND (v * 1000 + 102000)::NUMERIC / 1",
+            "mz_now() BETWEEN make_timestamp((v + 100) * 1000000) AND make_timestamp((v + 102) * 1000000)",
+        ),
+    ],
+)
+def test_a_number_beside_the_clock_is_one_of_milliseconds(condition: str, right: str) -> None:
+    """As in Materialize; a time of each row like any other, so that only the keys of rows that come and go are touched."""
+    found = Passing(f"SELECT id FROM l WHERE {condition}")
+    found.oracle = f"SELECT id FROM l WHERE {right}"
+    found.spark.execute("CREATE MACRO timestamp_micros(x) AS make_timestamp(x)")
+    assert found.job.finish is not None
+    assert [stage.timed for stage in found.job.finish.stages] == [False]
+    sizes = []
+    for number in range(8):
+        found.clock_us = (200 + number) * SECOND // 2
+        found.add(number, {"l": [(1, number, number % 4, None), (1, 10 + number, number % 3, None)]})
+        assert found.view() == found.answer(), number
+        sizes.append(sum(found.view().values()))
+    assert any(later < earlier for earlier, later in pairwise(sizes))
+    found.store.close()
+
+
 def test_rows_whose_time_is_over_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """As soon as nobody goes back there; what comes too late is not kept at all, and what can come in is kept."""
     monkeypatch.setattr(finish_view, "KEPT_BATCHES", 5)

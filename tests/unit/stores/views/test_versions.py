@@ -53,6 +53,27 @@ CASES = {
         "SELECT l.id, v.w FROM l JOIN latest FOR SYSTEM_TIME AS OF l.ts AS v ON l.k = v.k AND l.id % 3 = v.w",
         "SELECT l.id, v.w FROM l ASOF JOIN r AS v ON l.k = v.k AND l.ts >= v.ts WHERE l.id % 3 = v.w",
     ),
+    "all rows in front, whatever is asked of the version": (
+        (
+            "SELECT l.id, v.w, v.k IS NULL AS unmet FROM l "
+            "LEFT JOIN latest FOR SYSTEM_TIME AS OF l.ts AS v ON l.k = v.k AND l.id % 3 < v.w AND v.w <> 2"
+        ),
+        (
+            "SELECT l.id, CASE WHEN l.id % 3 < v.w AND v.w <> 2 THEN v.w END, "
+            "NOT coalesce(l.id % 3 < v.w AND v.w <> 2, false) FROM l ASOF LEFT JOIN r AS v ON l.k = v.k AND l.ts >= v.ts"
+        ),
+    ),
+    "what is asked of a version, in front of another join": (
+        (
+            "SELECT l.id, v.w, x.value_of AS other FROM l LEFT JOIN latest FOR SYSTEM_TIME AS OF l.ts AS v ON l.k = v.k "
+            "AND v.w <> 1 LEFT JOIN renamed FOR SYSTEM_TIME AS OF l.ts AS x ON l.k = x.key_of AND x.value_of <> v.w"
+        ),
+        (
+            "SELECT l.id, CASE WHEN v.w <> 1 THEN v.w END, CASE WHEN v.w <> 1 AND x.w <> v.w THEN x.w END "
+            "FROM l ASOF LEFT JOIN r AS v ON l.k = v.k AND l.ts >= v.ts "
+            "ASOF LEFT JOIN (FROM r WHERE w > 1) AS x ON l.k = x.k AND l.ts >= x.ts"
+        ),
+    ),
 }
 
 
@@ -131,7 +152,7 @@ def test_what_a_row_has_met_stays_as_long_as_it_is_shown() -> None:
                 "JOIN kept FOR SYSTEM_TIME AS OF PROCTIME() AS v ON l.k = v.k"
             ),
             "QUERY_NOT_YET",
-            "in front of a join as of PROCTIME() are not only added",
+            "in front of a join as of PROCTIME() stands more than one relation",
         ),
     ],
 )
