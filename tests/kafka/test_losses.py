@@ -173,7 +173,11 @@ def test_topics_that_are_made_anew_while_jobs_wait_are_read_from_their_start(
     db.settle(120)
     assert seen() == ([*of_short, 104], [*of_long, (125, 1)])
     assert db.sql("SELECT name FROM penstock.jobs WHERE state <> 'running'").rows() == []
-    written = [json.loads(line)["n"] for file in (tmp_path / "out").glob("*.json") for line in file.open()]
+    written = [
+        json.loads(line)["n"]
+        for file in (tmp_path / "out").glob("*.json")
+        for line in file.read_text("utf-8").splitlines()
+    ]
     assert sorted(written) == [*of_short, 104]
 
 
