@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 
@@ -127,7 +128,9 @@ def test_records_that_expire_while_a_job_runs_behind(
     assert 40 - len(before["skip"]) <= lost[0][0] <= 40 - 10
 
 
-def test_topics_that_are_made_anew_while_jobs_wait_are_read_from_their_start(cluster: Cluster, opened: Opened) -> None:
+def test_topics_that_are_made_anew_while_jobs_wait_are_read_from_their_start(
+    cluster: Cluster, opened: Opened, tmp_path: Path
+) -> None:
     """C2: shorter and longer than before, with other partitions, and beside a topic that stays what it is."""
     db = opened()
     short, long, kept = cluster.topic(2), cluster.topic(), cluster.topic()
@@ -137,7 +140,7 @@ def test_topics_that_are_made_anew_while_jobs_wait_are_read_from_their_start(clu
     db.execute(f"""
         CREATE STREAM of_short (n INT) WITH ({skip}, topic = '{short}');
         CREATE STREAM of_long (n INT) WITH ({skip}, topic = '{long};{kept}');
-        CREATE SINK out (n INT) WITH (connector = 'file', path = 'out', format = 'json');
+        CREATE SINK out (n INT) WITH (connector = 'file', path = '{tmp_path}/out', format = 'json');
         CREATE MATERIALIZED VIEW short AS SELECT n FROM of_short;
         CREATE MATERIALIZED VIEW long AS SELECT n, COUNT(*) AS times FROM of_long GROUP BY n;
         INSERT INTO out SELECT n FROM of_short;
@@ -170,6 +173,12 @@ def test_topics_that_are_made_anew_while_jobs_wait_are_read_from_their_start(clu
     db.settle(120)
     assert seen() == ([*of_short, 104], [*of_long, (125, 1)])
     assert db.sql("SELECT name FROM penstock.jobs WHERE state <> 'running'").rows() == []
+    written = [
+        json.loads(line)["n"]
+        for file in (tmp_path / "out").glob("*.json")
+        for line in file.read_text("utf-8").splitlines()
+    ]
+    assert sorted(written) == [*of_short, 104]
 
 
 def test_a_topic_that_is_made_anew_behind_the_back_of_a_batch_is_read_from_its_start(
