@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 SCRIPT = """
 CREATE STREAM trades (symbol STRING, price DOUBLE, ts TIMESTAMP, WATERMARK FOR ts AS ts);
-CREATE MATERIALIZED VIEW minutes AS
+CREATE MATERIALIZED VIEW minutes WITH (state = 'spark') AS
 SELECT symbol, TUMBLE_START(ts, INTERVAL '1' MINUTE) AS start, COUNT(*) AS n, AVG(price) AS mean
 FROM trades GROUP BY symbol, TUMBLE(ts, INTERVAL '1' MINUTE);
 """
