@@ -10,7 +10,7 @@ from tests.databases import Opened
 from tests.engine.answers import at, check_change_log, read, until
 from tests.engine.beside_duckdb import answer_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 CONSTANTS = {
     "one": "SELECT 1 AS a, 'x' AS b, CAST(NULL AS INT) AS c, TIMESTAMP '2026-01-01 10:00:00' AS t",

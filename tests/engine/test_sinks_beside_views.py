@@ -15,7 +15,7 @@ from tests.databases import Opened
 from tests.engine.answers import Rows, in_order
 from tests.engine.beside_duckdb import add_row, answer_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 COLUMNS = {"s": ("id", "k", "v"), "t": ("k", "w")}
 MV = "SELECT k, COUNT(*) AS n, SUM(w) AS w FROM t GROUP BY k"
