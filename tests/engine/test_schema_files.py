@@ -26,7 +26,8 @@ def described(price: str) -> bytes:
     trade = file.message_type.add(name="Trade")
     trade.field.add(name="id", number=1, type=kinds.TYPE_INT64, label=1)
     trade.field.add(name="price", number=2, type=kinds.Type.Value(f"TYPE_{price}"), label=1)
-    return descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    found: bytes = descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    return found
 
 
 def test_a_descriptor_that_is_mended_and_broken_under_a_running_job(db: penstock.Database, tmp_path: Path) -> None:
