@@ -250,6 +250,7 @@ CONDITIONS: dict[str, Condition] = _table(
     ("SOURCE_DATA_LOST", "58030", "rows that a job has not read yet are gone"),
     ("PARTITIONS_CHANGED", "55000", "a topic has new partitions, and the job starts again to read them"),
     ("SCHEMA_CHANGED", "55000", "records came with a schema that the running job does not know, and it starts again"),
+    ("ROWS_CHANGED", "55000", "bad rows of a batch were not found again, and the job starts again to run it anew"),
     ("FILE_NOT_FOUND", "58P01", "there is no file or directory of this name"),
     ("SINK_DAMAGED", "58030", "what a sink has written is not there any more"),
     ("PATH_NOT_ALLOWED", "42501", "a path lies outside the directories that may be used"),

@@ -17,6 +17,7 @@ from penstock.options.reading import Given, defaults, read_options
 from penstock.options.registry_use import check_registry
 from penstock.options.resolved import PassedValue, ResolvedOptions
 from penstock.options.schema import Changes, ConnectorSpec, Draft, FormatSpec, OptionSpec, Problem, Role
+from penstock.options.schema_needs import check_schema
 from penstock.options.settings import default_settings
 from penstock.options.values import Deferred
 from penstock.secrets import Secret
@@ -97,7 +98,9 @@ class _Resolution:
         self._require(specs)
         try:
             self.connector.check(draft)
-            check_registry(draft, *(each.name if each else None for each in (self.format, self.key_format)))
+            formats = [each.name if each else None for each in (self.format, self.key_format)]
+            check_registry(draft, *formats)
+            check_schema(draft, *formats)
         except Problem as problem:
             raise self._error(problem) from None
         values.update(self.connector.derive(draft))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.catalog.change_keys import with_change_key
-from penstock.errors import ResolutionError, UnsupportedError
+from penstock.errors import OptionError, ResolutionError, UnsupportedError
 from penstock.plan.infer import assignable
 from penstock.plan.relation import Mode
 from penstock.plan.scope import nearest, same_name
@@ -37,6 +37,7 @@ def check_sink(plan: LogicalPlan, sink: SinkDefinition, columns: tuple[Name, ...
         return
     if not sink.columns:
         _check_key(plan, sink, [field.name for field in plan.columns], span)
+        _check_raw(sink, [field.name for field in plan.columns], span)
         return
     targets = _targets(sink, columns)
     _check_left_out(sink, targets, columns)
@@ -48,6 +49,8 @@ def check_sink(plan: LogicalPlan, sink: SinkDefinition, columns: tuple[Name, ...
             span=span,
         )
     _check_key(plan, sink, [name for name, _ in targets], span)
+    own = {entry.name for entry in sink.columns if entry.physical}
+    _check_raw(sink, [name for name, _ in targets if name in own], span)
     literals = isinstance(query.tree, exp.Values)  # a string that is written out is read as the column's type
     spans = _item_spans(query, len(targets))
     for place, field, (name, sql_type) in zip(spans, plan.columns, targets, strict=True):
@@ -58,6 +61,20 @@ def check_sink(plan: LogicalPlan, sink: SinkDefinition, columns: tuple[Name, ...
                 hint=_mending("…" if literals else field.name, field.type, sql_type),
                 span=place or span,
             )
+
+
+def _check_raw(sink: SinkDefinition, names: list[str], span: Span | None) -> None:
+    """A raw record is one value. Which columns a key takes out of the row is known when the rows are written."""
+    values = sink.options.values
+    if sink.options.format != "raw" or values.get("value.fields_include") == "EXCEPT_KEY":
+        return
+    if len(names) > 1 and "value" not in names:
+        raise OptionError(
+            "INVALID_OPTION",
+            f'format raw writes one column, or the one named value, and "{sink.name}" has {", ".join(names)}',
+            hint="select a single column, or write format = 'json'",
+            span=span,
+        )
 
 
 def _mending(written: str, given: SqlType | None, wanted: SqlType | None) -> str:

@@ -62,7 +62,7 @@ _WRAPPERS: Final = frozenset({"SPARK_FAILED", "JOB_FAILED"})
 _PASSING_CONDITIONS: Final = frozenset(
     {
         "STORAGE_FULL", "SINK_UNAVAILABLE", "SOURCE_UNAVAILABLE", "PARTITIONS_CHANGED", "REGISTRY_UNAVAILABLE",
-        "SCHEMA_CHANGED",
+        "SCHEMA_CHANGED", "ROWS_CHANGED",
     }
 )  # fmt: skip
 _PASSING_ERRNO: Final = frozenset(

@@ -201,7 +201,7 @@ class BatchCallback:
         self._observe(counts, observed, logged)
         if self._spec.bounded and self._all_read(self._all_positions(logged)):
             self._tracker.drain(self._spec.plan.spread_us, whole_us=WATERMARK_US)
-        dead = self._stray.dead(ranges, observed, logged)
+        dead = self._stray.dead(ranges, [seen.get("bad", 0) for seen in observed], logged)
         late, partly = None, 0
         if self._spec.plan.uses_event_time and self._spec.plan.late is not None and any(observed):
             late, partly = self._stray.late(ranges, logged, before, rows, self._handle.dropped_rows)

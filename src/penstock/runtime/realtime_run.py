@@ -38,7 +38,7 @@ class FollowedBatches(BatchCallback):
             positions = {name: dict(each) for name, each in self._all_positions(self._read(batch_id)).items()}
         self._on_done(BatchDone(batch_id, 0, positions, 0, skipped=True, ended=False))
 
-    def note(self, batch_id: int, bad: Sequence[int]) -> None:
+    def note(self, batch_id: int, bad: Sequence[int | None]) -> None:
         """Write down what a batch was: where it ends, and those of its records that were bad, so many of each scan."""
         with self.busy:
             logged = self._read(batch_id)
@@ -49,7 +49,7 @@ class FollowedBatches(BatchCallback):
             ]
             counts = [self._row_counts(scan, span) for scan, span in zip(self._scans, ranges, strict=True)]
             input_rows = sum(sum(each.values()) for each in counts)
-            dead = self._stray.dead(ranges, [{"bad": count} for count in bad], logged)
+            dead = self._stray.dead(ranges, bad, logged)
             lost = self._lost(ranges)
             self._store.commit(
                 BatchCommit(
@@ -71,10 +71,10 @@ class FollowedBatches(BatchCallback):
             self._acknowledge(logged)
             self._on_done(self._done(logged, input_rows, skipped=False))
 
-    def bad(self, observed: dict[str, dict[str, object]] | None) -> list[int]:
-        """How many records of each scan were bad; None: nobody has counted, so there may be some."""
+    def bad(self, observed: dict[str, dict[str, object]] | None) -> list[int | None]:
+        """How many records of each scan were bad, None: nobody has counted, so there may be some."""
         if observed is None:
-            return [int(scan.checked) for scan in self._scans]
+            return [None if scan.checked else 0 for scan in self._scans]
         found = [observed.get(scan.observation, {}).get("bad", 0) for scan in self._scans]
         return [count if isinstance(count, int) else 0 for count in found]
 

@@ -73,8 +73,12 @@ class Rereads:
         self._scans = scans
         self._dimensions = dimensions
 
-    def dead(self, ranges: Sequence[OffsetRange], bad: Sequence[int], batch_time_ms: int) -> pa.Table | None:
-        """The bad rows of a batch: stream, partition, offset, raw, reason, error, recorded_at."""
+    def dead(self, ranges: Sequence[OffsetRange], bad: Sequence[int | None], batch_time_ms: int) -> pa.Table | None:
+        """The bad rows of a batch: stream, partition, offset, raw, reason, error, recorded_at.
+
+        `bad` is how many of each scan the batch has left out, None where nobody has counted. Fewer than that may not
+        be found: a row that was left out and is good by now would be nowhere.
+        """
         import pyarrow as pa
 
         found: list[pa.Table] = []
@@ -82,12 +86,8 @@ class Rereads:
             if count == 0 or span.end is None or any(other.judges(scan) for other in self._scans[:place]):
                 continue
             rows = scan.bad_again(self._spark, span.start, span.end, batch_time_ms).toArrow()
-            if scan.schemas_come and rows.num_rows < count:
-                raise RuntimeFailure(
-                    "SCHEMA_CHANGED",
-                    f'records of stream "{scan.scan.relation}" have a schema that came after the job had started',
-                    hint="the job starts again by itself and knows the schema then",
-                )
+            if count is not None and rows.num_rows < count:
+                raise _good_by_now(scan, count - rows.num_rows)
             stream = pa.array([scan.scan.relation] * rows.num_rows, pa.string())
             at = pa.array([batch_time_ms * 1000] * rows.num_rows, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
             found.append(rows.add_column(0, "stream", stream).append_column("recorded_at", at))
@@ -136,6 +136,22 @@ class Rereads:
             }
         )
         return LateRows(_once(table.filter(whole)), partly)
+
+
+def _good_by_now(scan: CheckedScan, fewer: int) -> RuntimeFailure:
+    """What ends a run whose batch has left out rows that turn out to be good, so that the batch is run again."""
+    stream = f'stream "{scan.scan.relation}"'
+    if scan.schemas_come:
+        return RuntimeFailure(
+            "SCHEMA_CHANGED",
+            f"records of {stream} have a schema that came after the job had started",
+            hint="the job starts again by itself and knows the schema then",
+        )
+    return RuntimeFailure(
+        "ROWS_CHANGED",
+        f"{fewer} rows of {stream} that a batch could not use were not found, or were good, when it was read again",
+        hint="the job starts again by itself and runs the batch anew",
+    )
 
 
 def _once(rows: pa.Table) -> pa.Table:

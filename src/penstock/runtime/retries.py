@@ -2,6 +2,8 @@
 
 The job is asked for one more batch, and takes the records into it: what follows from them, and that they are no dead
 letters any more, is part of the batch's own transaction. What still cannot be read stays a dead letter.
+A run reads by the schema files that it began with. Where one of them is another now, the job starts again first: what
+is read again and what comes later are both read by the new one.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.runtime.job_spec import JobSpec
 
 _SECONDS: Final = 300.0
+_OTHER_SCHEMA: Final = "RETRY DEAD LETTERS with another schema"
 
 Place = tuple[str, int, int]  # stream, partition, offset
 
@@ -94,6 +97,9 @@ def _retry(engine: Engine, job: Job, places: Sequence[Place]) -> None:
             f"job {job.name} is {job.state} and reads nothing",
             hint="ask again once it runs" if job.state.active else f"RESUME JOB {job.name} first",
         )
+    if job.run.schemas_differ():
+        job.stop(JobState.STOPPED, _OTHER_SCHEMA)
+        job.start(_OTHER_SCHEMA)
     end = time.monotonic() + _SECONDS
     asked = Retry(places)
     while not asked.done.is_set():

@@ -286,6 +286,15 @@ class Run:
     def handle(self) -> QueryHandle | None:
         return self._handle
 
+    def schemas_differ(self) -> bool:
+        """Whether a run that began now would read records by other schemas; raises where it could not read them."""
+        try:
+            return any(scan.schemas_differ(self._spark) for scan in self._scans)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise as_failure(f"job {self.spec.name}", error) from error
+
     @property
     def scans(self) -> Sequence[CheckedScan]:
         return self._scans

@@ -9,6 +9,7 @@ from penstock.connectors.nudges import Nudges
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import OutsideSource, ScanRequest
 from penstock.errors import PenstockError, RuntimeFailure
+from penstock.formats import KeptReadings
 from penstock.plan.fingerprint import describe_difference
 from penstock.plan.job_plan import BATCH_VIEW
 from penstock.plan.processing_plan import CLOCK
@@ -150,6 +151,7 @@ def scans_of(
 ) -> list[CheckedScan]:
     """The scans of a job, for one of its runs; without `keep` to look at only, as EXPLAIN does."""
     found: list[CheckedScan] = []
+    kept = KeptReadings()
     for place, (scan, definition) in enumerate(zip(spec.plan.scans, spec.sources, strict=True)):
         request = ScanRequest(
             id=scan.id,
@@ -174,6 +176,7 @@ def scans_of(
                 request=request,
                 partitions=source_of(definition.options.connector).partitions(request),
                 uses_event_time=spec.plan.uses_event_time,
+                kept=kept,
             )
         )
     return found

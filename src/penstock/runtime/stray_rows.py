@@ -5,7 +5,7 @@ Whether there are any is known from counts; which they are is found by reading t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import RuntimeFailure
@@ -82,16 +82,13 @@ class StrayRows:
         told = self._store.late_places(self._spec.name, min(offset for _, _, offset in places))
         return LateRows(found.rows.filter([place not in told for place in places]), found.partly)
 
-    def dead(
-        self, ranges: Sequence[OffsetRange], observed: Sequence[Mapping[str, int]], logged: BatchOffsets
-    ) -> pa.Table | None:
-        """The records of a batch that cannot be read; `observed` has how many there are of each scan."""
-        bad = [seen.get("bad", 0) for seen in observed]
-        if not any(bad):
+    def dead(self, ranges: Sequence[OffsetRange], bad: Sequence[int | None], logged: BatchOffsets) -> pa.Table | None:
+        """The records of a batch that cannot be read; `bad` is how many there are of each scan, None: nobody knows."""
+        if all(count == 0 for count in bad):
             return None
         found = self._rereads.dead(ranges, bad, logged.timestamp_ms)
         for scan, count in zip(self._scans, bad, strict=True):
-            if count and scan.policy == "fail" and found is not None:
+            if count != 0 and scan.policy == "fail" and found is not None:
                 first = next((row for row in found.to_pylist() if row["stream"] == scan.scan.relation), None)
                 if first is None:
                     continue

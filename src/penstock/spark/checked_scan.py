@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from penstock.connectors.metadata_columns import deleted, with_metadata
 from penstock.connectors.registry import source_of
 from penstock.connectors.source import ScanRequest
-from penstock.formats import decode
+from penstock.formats import KeptReadings, decode
 from penstock.formats.keys import key_fields, key_format, key_options
 from penstock.formats.registry import uses_registry
 from penstock.frozen import frozen
@@ -56,6 +56,7 @@ class CheckedScan:
     partitions: int
     uses_event_time: bool  # the job closes windows: rows without a usable time are bad
     watch: Watch = field(default_factory=Watch, compare=False)
+    kept: KeptReadings = field(default_factory=KeptReadings, compare=False)  # schemas, the same for all scans of a run
 
     @property
     def observation(self) -> str:
@@ -167,6 +168,14 @@ class CheckedScan:
             error.alias("error"),
         )
 
+    def schemas_differ(self, spark: SparkSession) -> bool:
+        """Whether records would be read otherwise if the job began now; raises where they could not be read at all."""
+        if self._typed or not self.kept.differ():
+            return False
+        nothing = spark.createDataFrame([], "__key BINARY, __value BINARY")
+        self._decoded(nothing, self.scan.columns, KeptReadings())
+        return True
+
     # the steps
 
     def _physical(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -205,9 +214,7 @@ class CheckedScan:
         """The frame with the declared columns among `names`, and with those that the checks look at."""
         wanted = self._wanted(names)
         if not self._typed:
-            physical = self._physical(names)
-            outside = outside_for(self.request.state_path, self.request.roots)
-            frame = decode(frame, self.definition, physical, outside)
+            frame = self._decoded(frame, names, self.kept)
         if self.scan.changes and DELETED not in frame.columns:
             frame = frame.withColumn(DELETED, deleted(frame, self.definition))
         frame = with_metadata(frame, self.definition, tuple(wanted))
@@ -215,6 +222,10 @@ class CheckedScan:
             if entry.computed is not None and entry.name in wanted:
                 frame = frame.withColumn(entry.name, self._computed(entry))
         return frame
+
+    def _decoded(self, frame: DataFrame, names: tuple[str, ...], kept: KeptReadings) -> DataFrame:
+        outside = outside_for(self.request.state_path, self.request.roots, kept)
+        return decode(frame, self.definition, self._physical(names), outside)
 
     def _computed(self, entry: ColumnDefinition) -> Column:
         from pyspark.sql import functions as f

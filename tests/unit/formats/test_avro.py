@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from penstock.errors import NotYetError, PenstockError
-from penstock.formats import Outside, encode_rows
+from penstock.formats import KeptReadings, Outside, encode_rows
 from penstock.formats.avro_confluent import known_schemas, reader_for
 from penstock.formats.avro_schemas import END, columns_of, given_schema, marked, narrowed, read_schema, schema_of
 from penstock.formats.registry import Reference, subject_to_write, subjects_of, uses_registry
+from penstock.options.values import Deferred
+from penstock.secrets import Reference as Written
+from penstock.secrets import Secret
 from penstock.types import INT, STRING, SqlType
 from tests.unit.catalog.defining import source_of
 
@@ -174,6 +177,41 @@ def test_where_a_schema_comes_from(tmp_path: Path) -> None:
         with pytest.raises(PenstockError) as raised:
             given_schema("t", options, outside)
         assert raised.value.condition == condition
+
+
+def test_a_run_reads_by_the_files_it_began_with(tmp_path: Path) -> None:
+    file = tmp_path / "s.avsc"
+    file.write_text(record(field("a", "int")))
+    kept = KeptReadings()
+    options = {"schema_location": str(file)}
+
+    def types(outside: Outside) -> list[str]:
+        found = given_schema("t", options, outside)
+        return [] if found is None else [each["type"] for each in found["fields"]]
+
+    assert types(Outside(kept=kept)) == ["int"]
+    assert not kept.differ()
+    file.write_text(record(field("a", "long")))
+    assert types(Outside(kept=kept)) == ["int"]
+    assert types(Outside()) == types(Outside(kept=KeptReadings())) == ["long"]
+    assert kept.differ()
+    file.write_text(record(field("a", "int")))
+    assert not kept.differ()
+    file.unlink()
+    assert types(Outside(kept=kept)) == ["int"]
+    with pytest.raises(PenstockError, match="cannot be read"):
+        kept.differ()
+
+
+def test_a_run_reads_the_values_behind_references_once() -> None:
+    written = Deferred(Secret("${env:IT}"), (Written("env", "IT"),))
+    values = [record(field("a", "int")), record(field("a", "long"))]
+    kept = KeptReadings()
+    outside = Outside(reveal=lambda _: values[0], kept=kept)
+    first = given_schema("t", {"avro.schema": written}, outside)
+    values.pop(0)
+    assert given_schema("t", {"avro.schema": written}, outside) == first
+    assert kept.differ()
 
 
 def test_topics_and_kafka_take_avro() -> None:

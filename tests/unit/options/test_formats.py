@@ -10,6 +10,7 @@ from penstock.sql.statements import Format
 from tests.unit.options.written import options, refusal, resolve
 
 KAFKA = {"connector": "kafka", "topic": "t"}
+REGISTRY = "http://registry:8081"
 HERE = Span(20, 1, 6, 2000)
 
 
@@ -30,9 +31,60 @@ def clause(envelope: str, encode: str | None, key_encode: str | None = None, **w
     ],
 )
 def test_formats_and_aliases(written: str, name: str, changes: str) -> None:
-    found = resolve({**KAFKA, "format": written})
+    more = {"schema_registry.url": REGISTRY} if name == "avro-confluent" else {}
+    found = resolve({**KAFKA, "format": written, **more})
     assert (found.format, found.changes) == (name, changes)
     assert found.canonical[2].value.reveal() == name
+
+
+NO_SCHEMA = {"format": "json", "key.fields": "k"}
+
+
+@pytest.mark.parametrize(
+    ("written", "condition", "message"),
+    [
+        ({"format": "protobuf"}, "MISSING_OPTION", "format = 'protobuf' needs the option protobuf.descriptor"),
+        (
+            {**NO_SCHEMA, "key.format": "protobuf", "protobuf.descriptor": "f", "format": "protobuf"},
+            "MISSING_OPTION",
+            "key.format = 'protobuf' needs the option key.protobuf.descriptor",
+        ),
+        ({"format": "avro-confluent"}, "MISSING_OPTION", "'avro-confluent' needs the option schema_registry.url"),
+        (
+            {**NO_SCHEMA, "key.format": "avro-confluent"},
+            "MISSING_OPTION",
+            "key.format = 'avro-confluent' needs the option schema_registry.url",
+        ),
+        ({"format": "avro", "avro.schema": "not json"}, "INVALID_OPTION", "avro.schema is no JSON"),
+        ({"format": "avro", "avro.schema": "[" * 100_000}, "INVALID_OPTION", "avro.schema is no JSON"),
+        ({"format": "avro", "avro.schema": '"int"'}, "INVALID_OPTION", "avro.schema is not of a record"),
+        (
+            {**NO_SCHEMA, "key.format": "avro", "key.avro.schema": "{}"},
+            "INVALID_OPTION",
+            "key.avro.schema is not of a record",
+        ),
+    ],
+)
+def test_a_schema_that_is_missing_or_none_is_refused(written: dict[str, object], condition: str, message: str) -> None:
+    error = refusal({**KAFKA, **written})
+    assert error.condition == condition
+    assert message in error.message
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"format": "protobuf", "schema_location": "f"},
+        {"format": "avro", "avro.schema": "${file:schema.avsc}"},
+        {"format": "avro", "avro.schema": '{"type": "record", "name": "R", "fields": []}'},
+        {"format": "avro-confluent", "schema_registry.connection": "registry"},
+        # The registry of the values, or one of their own.
+        {**NO_SCHEMA, "format": "avro", "key.format": "avro-confluent", "schema_registry.url": REGISTRY},
+        {**NO_SCHEMA, "key.format": "avro-confluent", "key.schema_registry.url": REGISTRY},
+    ],
+)
+def test_a_schema_that_is_given_or_read_later_is_taken(written: dict[str, object]) -> None:
+    assert resolve({**KAFKA, **written}).format == written["format"]
 
 
 def test_unknown_format_lists_the_known_ones() -> None:

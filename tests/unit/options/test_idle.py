@@ -64,7 +64,7 @@ def test_a_registry_that_nothing_would_ask_is_refused(written: dict[str, object]
         {"format": "avro-confluent", "schema_registry.connection": "registry", "schema_registry.naming": "record"},
         # The registry of the keys alone: they take the one of the values where they name none.
         {"key.format": "avro", "key.fields": "k", "schema_registry.url": REGISTRY},
-        {"format": "protobuf", "schema_registry.url": REGISTRY, "value.subject": "s"},
+        {"format": "protobuf", "protobuf.descriptor": "f", "schema_registry.url": REGISTRY, "value.subject": "s"},
     ],
 )
 def test_a_registry_that_is_asked_is_taken(written: dict[str, object]) -> None:

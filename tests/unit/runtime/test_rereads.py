@@ -39,7 +39,7 @@ class _Scan:
         return pa.table({"partition": places, "offset": places, "raw": texts, "reason": texts, "error": texts})
 
 
-def dead(found: int, counted: int, *, schemas_come: bool) -> Any:
+def dead(found: int, counted: int | None, *, schemas_come: bool) -> Any:
     scan: Any = _Scan(found, schemas_come=schemas_come)
     session: Any = _Session()
     plan: Any = None  # it is not looked at
@@ -53,5 +53,20 @@ def test_rows_that_are_good_by_now_make_the_job_start_again() -> None:
     assert raised.value.condition == "SCHEMA_CHANGED"
     assert transient(raised.value)
     assert dead(2, 2, schemas_come=True).num_rows == 2
-    assert dead(1, 2, schemas_come=False).column("stream").to_pylist() == ["orders"]
     assert dead(0, 0, schemas_come=True) is None
+
+
+def test_bad_rows_that_are_not_found_again_make_the_job_start_again() -> None:
+    with pytest.raises(RuntimeFailure, match='1 rows of stream "orders"') as raised:
+        dead(1, 2, schemas_come=False)
+    assert raised.value.condition == "ROWS_CHANGED"
+    assert transient(raised.value)
+    with pytest.raises(RuntimeFailure, match="ROWS_CHANGED"):
+        dead(0, 1, schemas_come=False)
+    assert dead(2, 2, schemas_come=False).column("stream").to_pylist() == ["orders"] * 2
+
+
+def test_what_nobody_has_counted_is_what_is_found() -> None:
+    for schemas_come in (False, True):
+        assert dead(0, None, schemas_come=schemas_come).num_rows == 0
+        assert dead(3, None, schemas_come=schemas_come).num_rows == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import penstock
-from penstock.errors import JobFailed, NotYetError, RuntimeFailure
+from penstock.errors import JobFailed, NotYetError, OptionError, RuntimeFailure
 from penstock.plan.analyze import analyze
 from penstock.plan.script import analyze_script
 from penstock.runtime.job_statements import make_insert_spec
@@ -65,10 +66,19 @@ class Jobs:
         views = SimpleNamespace(dead_places=lambda name: [tuple(place) for job, *place in self.dead if job == name])
         self.dead: list[tuple[Any, ...]] = []
         self.notices: list[str] = []
+        self.steps: list[tuple[str, str]] = []
         self.jobs: dict[str, Any] = {}
         self.home = SimpleNamespace(views=views)
 
-    def add(self, name: str, statement: str = PLAIN, state: JobState = JobState.RUNNING, breaks: bool = False) -> None:
+    def add(
+        self,
+        name: str,
+        statement: str = PLAIN,
+        state: JobState = JobState.RUNNING,
+        *,
+        breaks: bool = False,
+        schemas_differ: Callable[[], bool] = lambda: False,
+    ) -> None:
         *_, report = analyze_script(RELATIONS + statement)
         assert isinstance(report.statement, Insert)
         assert report.plan is not None
@@ -85,17 +95,38 @@ class Jobs:
         def wait(until: Any, *_: object, **__: object) -> None:
             assert until()
 
+        run = SimpleNamespace(callback=callback, schemas_differ=schemas_differ)
         job = SimpleNamespace(
             name=name,
             spec=spec,
             state=state,
-            run=SimpleNamespace(callback=callback) if state is JobState.RUNNING else None,
+            run=run if state is JobState.RUNNING else None,
+            stop=lambda after, _: self.steps.append((name, str(after))),
+            start=lambda _: self.steps.append((name, "started")),
             wait_first_batch=lambda _: None,
             nudge=nudge,
             wait=wait,
         )
         self.jobs[name] = job
         self.dead.append((name, "s", 0, 7))
+
+
+def test_a_job_starts_again_where_its_schemas_are_others_now() -> None:
+    engine: Any = Jobs()
+
+    def broken() -> bool:
+        raise OptionError("INVALID_OPTION", "the schema is no JSON")
+
+    engine.add("same")
+    engine.add("other", schemas_differ=lambda: True)
+    engine.add("unreadable", schemas_differ=broken)
+    retry_dead_letters(engine, None)
+    assert engine.steps == [("other", "stopped"), ("other", "started")]
+    assert [job for job, *_ in engine.dead] == ["unreadable"]
+    assert engine.notices == ["dead letters of job unreadable are left as they are: the schema is no JSON"]
+    with pytest.raises(OptionError, match="no JSON"):
+        retry_dead_letters(engine, "unreadable")
+    assert engine.steps[2:] == []
 
 
 def test_jobs_that_cannot_hold_up_no_others() -> None:
