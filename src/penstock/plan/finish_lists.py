@@ -120,8 +120,9 @@ def _sorted_list(node: exp.Anonymous) -> exp.Expr | None:
         collected, condition = collected.this, collected.expression
     if not isinstance(collected, exp.Anonymous) or collected.name not in ("collect_list", "collect_set"):
         return None
-    rows = collected.expressions[0]
-    if not isinstance(rows, exp.Anonymous) or rows.name != "named_struct":
+    given = collected.expressions[0]
+    rows = given.expressions[2] if _is(given, "if") else None
+    if not _is(rows, "named_struct"):
         return None
     parts = dict(zip((name.name for name in rows.expressions[::2]), rows.expressions[1::2], strict=True))
     value = parts.pop("v", None)
