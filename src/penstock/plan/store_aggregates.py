@@ -314,7 +314,7 @@ def _choice(name: str, value: Term, order: Term, suffix: str) -> Term:
     it is always the same one, as an answer that is computed anew must not change by itself."""
     if order.known.name not in _ORDERED:
         raise DiffersError
-    place = f"{{'a': {order.sql}, 'b': {value.sql}}}" if value.known.name in _ORDERED else order.sql
+    place = f"{{'a': {order.sql}, 'b': {in_some_order(value).sql}}}"
     some = f"CASE WHEN {order.sql} IS NOT NULL THEN {place} END"
     return Term(f"{_CHOICES[name]}({value.sql}, {some}){suffix}", value.known)
 
