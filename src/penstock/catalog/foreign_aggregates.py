@@ -34,8 +34,9 @@ def _listagg(args: Arguments, dialect: str | None) -> exp.Expr:
 
 
 def _array_agg(args: Arguments, _dialect: str | None) -> exp.Expr:
-    """ARRAY_AGG([DISTINCT] x ORDER BY y, …): the rows are collected with their keys, sorted, and the keys dropped. Where
-    the value is NULL nothing is collected, as without an order."""
+    """ARRAY_AGG([DISTINCT] x ORDER BY y, …): the rows are collected with their keys, sorted, and the keys dropped. No
+    NULL is collected, as without an order.
+    """
     plain, terms = _ordering(args)
     if not terms:
         return call("collect_list", *plain)
@@ -174,7 +175,7 @@ AGGREGATES: dict[str, ForeignFunction] = {
         "1 array array_agg+~",
         _array_agg,
         "PostgreSQL, Arroyo",
-        "collect_list, sorted by an ORDER BY inside",
+        "collect_list, without NULLs, sorted by an ORDER BY inside",
         kind="aggregate",
     ),
     **foreign("1 array collect+~", renamed("collect_list"), "Flink", "collect_list", kind="aggregate"),

@@ -127,7 +127,7 @@ def test_each_batch_chooses_as_duckdb_would_over_all(name: str, seed: int) -> No
     query, oracle = QUERIES[name]
     finished = Finished(query, None, STREAMS, TABLES, TABLES)
     finished.oracle = oracle
-    rnd = random.Random(f"{name} {seed}")
+    rnd = random.Random(f"{name} {seed}")  # noqa: S311
     for number in range(12):
         finished.add(number, _batch(rnd, 10 * number))
         assert finished.view() == finished.answer(), f"{query} after batch {number} of seed {seed}"
