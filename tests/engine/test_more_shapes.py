@@ -51,9 +51,10 @@ CHANGING: Final[dict[str, str | tuple[str, str]]] = {
             "FROM c GROUP BY cat"
         ),
         (
-            "SELECT cat, array_agg(label ORDER BY id DESC), string_agg(label, '-' ORDER BY id), "
+            "SELECT cat, coalesce(array_agg(label ORDER BY id DESC) FILTER (WHERE label IS NOT NULL), []), "
+            "string_agg(label, '-' ORDER BY id), "
             "coalesce(array_agg(id ORDER BY label DESC NULLS LAST, id) FILTER (WHERE id > 2), []), "
-            "array_agg(DISTINCT label ORDER BY label NULLS FIRST) FROM c GROUP BY cat"
+            "coalesce(array_agg(DISTINCT label ORDER BY label) FILTER (WHERE label IS NOT NULL), []) FROM c GROUP BY cat"
         ),
     ),
     "lists_of_spark": (
@@ -63,7 +64,8 @@ CHANGING: Final[dict[str, str | tuple[str, str]]] = {
         ),
         (
             "SELECT cat, array_agg(id ORDER BY price DESC NULLS FIRST, name NULLS FIRST, id), "
-            "quantile_disc(price, 0.3)::DOUBLE, array_agg(DISTINCT name ORDER BY name DESC NULLS LAST) FROM a GROUP BY cat"
+            "quantile_disc(price, 0.3)::DOUBLE, "
+            "coalesce(array_agg(DISTINCT name ORDER BY name DESC) FILTER (WHERE name IS NOT NULL), []) FROM a GROUP BY cat"
         ),
     ),
     "lists_of_both": (
@@ -73,7 +75,30 @@ CHANGING: Final[dict[str, str | tuple[str, str]]] = {
         ),
         (
             "SELECT a.cat, median(b.price), quantile_disc(-b.price, 0.3)::DOUBLE * -1, "
-            "array_agg(b.price ORDER BY a.id DESC, b.price NULLS FIRST) FROM a LEFT JOIN b ON a.cat = b.aid GROUP BY a.cat"
+            "coalesce(array_agg(b.price ORDER BY a.id DESC, b.price) FILTER (WHERE b.price IS NOT NULL), []) "
+            "FROM a LEFT JOIN b ON a.cat = b.aid GROUP BY a.cat"
+        ),
+    ),
+    # Structs and lists of them: beside a LIMIT, and in lists that the store and Spark make.
+    "first_structs": (
+        "SELECT id, STRUCT(price, name) AS s FROM a ORDER BY price DESC LIMIT 4",
+        "SELECT id, {'price': price, 'name': name} FROM a ORDER BY price DESC NULLS LAST, id, 2 NULLS FIRST LIMIT 4",
+    ),
+    "lists_of_structs": (
+        (
+            "SELECT cat, COLLECT_LIST(STRUCT(id, name)) AS x, ARRAY_AGG(STRUCT(id AS i, name AS n) ORDER BY id DESC) AS y, "
+            "COUNT(DISTINCT price) AS d FROM a GROUP BY cat"
+        ),
+        (
+            "SELECT cat, list_sort(list({'id': id, 'name': name})), list({'i': id, 'n': name} ORDER BY id DESC), "
+            "count(DISTINCT price) FROM a GROUP BY cat"
+        ),
+    ),
+    "structs_of_spark": (
+        "SELECT cat, ARRAY_AGG(STRUCT(id AS i, name AS n) ORDER BY id) AS y, ARRAY_AGG(name ORDER BY id) AS x FROM a GROUP BY cat",
+        (
+            "SELECT cat, list({'i': id, 'n': name} ORDER BY id), "
+            "coalesce(list(name ORDER BY id) FILTER (WHERE name IS NOT NULL), []) FROM a GROUP BY cat"
         ),
     ),
     "median_of_counts": "SELECT MEDIAN(n) AS m FROM (SELECT cat, COUNT(*) AS n FROM a GROUP BY cat) AS x",
@@ -119,7 +144,7 @@ CHANGING: Final[dict[str, str | tuple[str, str]]] = {
     ),
     "texts_of_spark": (
         "SELECT cat, GROUP_CONCAT(name ORDER BY id SEPARATOR ';') AS t, JSON_ARRAYAGG(name ORDER BY id) AS j FROM a GROUP BY cat",
-        "SELECT cat, string_agg(name, ';' ORDER BY id), to_json(array_agg(name ORDER BY id))::VARCHAR FROM a GROUP BY cat",
+        "SELECT cat, string_agg(name, ';' ORDER BY id), to_json(coalesce(array_agg(name ORDER BY id) FILTER (WHERE name IS NOT NULL), []))::VARCHAR FROM a GROUP BY cat",
     ),
     "texts": (
         "SELECT cat, GROUP_CONCAT(label ORDER BY id DESC) AS t, JSON_ARRAYAGG(id ORDER BY id) AS j FROM c GROUP BY cat",

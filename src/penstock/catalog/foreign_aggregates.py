@@ -34,7 +34,9 @@ def _listagg(args: Arguments, dialect: str | None) -> exp.Expr:
 
 
 def _array_agg(args: Arguments, _dialect: str | None) -> exp.Expr:
-    """ARRAY_AGG([DISTINCT] x ORDER BY y, …): the rows are collected with their keys, sorted, and the keys dropped."""
+    """ARRAY_AGG([DISTINCT] x ORDER BY y, …): the rows are collected with their keys, sorted, and the keys dropped. No
+    NULL is collected, as without an order.
+    """
     plain, terms = _ordering(args)
     if not terms:
         return call("collect_list", *plain)
@@ -48,7 +50,8 @@ def _array_agg(args: Arguments, _dialect: str | None) -> exp.Expr:
     fields: list[exp.Expr] = []
     for position, term in enumerate(terms):
         fields += [text(f"k{position}{'' if plainly else _direction(term)}"), term.this]
-    rows = call(collect, call("named_struct", *fields, text("v"), value.copy()))
+    pair = call("named_struct", *fields, text("v"), value.copy())
+    rows = call(collect, call("if", exp.Is(this=value.copy(), expression=exp.Null()), exp.Null(), pair))
     row = exp.to_identifier("r")
     taken = exp.Lambda(this=exp.Dot(this=row, expression=exp.to_identifier("v")), expressions=[row.copy()])
     if plainly:
@@ -172,7 +175,7 @@ AGGREGATES: dict[str, ForeignFunction] = {
         "1 array array_agg+~",
         _array_agg,
         "PostgreSQL, Arroyo",
-        "collect_list, sorted by an ORDER BY inside",
+        "collect_list, without NULLs, sorted by an ORDER BY inside",
         kind="aggregate",
     ),
     **foreign("1 array collect+~", renamed("collect_list"), "Flink", "collect_list", kind="aggregate"),

@@ -13,7 +13,7 @@ from sqlglot import exp
 from penstock.errors import ResolutionError
 from penstock.plan.rules.distinct_aggregates import check_order
 from penstock.plan.store_lists import AT_PLACE, MAP_OF, SORTED_LIST, SORTED_TEXT
-from penstock.plan.trees import call, type_of
+from penstock.plan.trees import call, stand_in, type_of
 from penstock.sql.spans import span_of
 from penstock.types import STRING
 
@@ -29,7 +29,19 @@ def settle_lists(tree: exp.Expr) -> None:
             made = _within_group(node)
         if made is not None:
             made.meta.update(node.meta)
+            named = made.this if isinstance(made, exp.Filter) else made
+            stand_in(named, _written(named) or node)
             node.replace(made)
+
+
+def _written(made: exp.Expr) -> exp.Expr | None:
+    """What Spark has no short words for, as the user wrote it."""
+    if made.name == MAP_OF:
+        return call("map_agg", *(each.copy() for each in made.expressions))
+    if made.name != SORTED_LIST:
+        return None
+    value, *terms = (each.copy() for each in made.expressions)
+    return call("array_agg", exp.Order(this=value, expressions=terms))
 
 
 def _within_group(node: exp.WithinGroup) -> exp.Expr | None:
@@ -120,8 +132,9 @@ def _sorted_list(node: exp.Anonymous) -> exp.Expr | None:
         collected, condition = collected.this, collected.expression
     if not isinstance(collected, exp.Anonymous) or collected.name not in ("collect_list", "collect_set"):
         return None
-    rows = collected.expressions[0]
-    if not isinstance(rows, exp.Anonymous) or rows.name != "named_struct":
+    given = collected.expressions[0]
+    rows = given.expressions[2] if _is(given, "if") else None
+    if not _is(rows, "named_struct"):
         return None
     parts = dict(zip((name.name for name in rows.expressions[::2]), rows.expressions[1::2], strict=True))
     value = parts.pop("v", None)

@@ -12,10 +12,10 @@ from sqlglot import exp
 
 from penstock.plan.spark_blocks import aggregates, group_keys, outputs, relations
 from penstock.plan.store_asked import AskedOfSpark
-from penstock.plan.store_terms import HANDED_ON
+from penstock.plan.store_terms import DiffersError, Term, in_some_order
 from penstock.plan.store_text import kept_query
 from penstock.plan.store_unnest import makes_rows_of
-from penstock.plan.trees import column, own_nodes
+from penstock.plan.trees import column, own_nodes, settling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,17 +85,23 @@ def _columns(block: exp.Select, types: Mapping[str, Mapping[str, SqlType | None]
         columns = (
             types[below.name] if isinstance(below, exp.Table) else dict(kept_query(below, types, AskedOfSpark())[1])
         )
-        found += [
-            column(name, alias) for name, kind in columns.items() if kind is not None and kind.name not in HANDED_ON
-        ]
+        found += [column(name, alias) for name, kind in columns.items() if _has_order(kind)]
     for join in block.args.get("joins") or []:
         if makes_rows_of(join.this) is not None:
             found += [column(name.name, join.this.alias) for name in join.this.args["alias"].columns]
     return found
 
 
+def _has_order(kind: SqlType | None) -> bool:
+    try:
+        in_some_order(Term("", kind))
+    except DiffersError:
+        return False
+    return True
+
+
 def _extend(order: exp.Order, more: list[exp.Expr]) -> None:
     there = [entry.this for entry in order.expressions]
     for entry in more:
         if entry not in there:
-            order.append("expressions", exp.Ordered(this=entry.copy(), desc=False, nulls_first=True))
+            order.append("expressions", settling(exp.Ordered(this=entry.copy(), desc=False, nulls_first=True)))

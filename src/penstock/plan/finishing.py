@@ -229,7 +229,7 @@ def finished(plan: LogicalPlan) -> Finished:
             read = of_views(rows, known, asked, forgotten=True)
         types = _types(stages[-1].columns[: len(names)], plan)
     except DiffersError as error:
-        raise NotFinishableError(_unknown(error.node)) from error
+        raise NotFinishableError(_unknown(error), error.hint) from error
     static = frozenset(relation for core in plan.cores for relation in core.static)
     texts = [*(each.read for each in read if each.read is not None), *(stage.text for stage in stages)]
     made = FinishPlan(_named(read, plan), tuple(stages), asked.within(texts, plan.functions))
@@ -243,11 +243,14 @@ def _check_repeatable(tree: exp.Expr) -> None:
         raise differs(found)
 
 
-def _unknown(node: exp.Expr | None) -> str:
+def _unknown(error: DiffersError) -> str:
     """In words, what the store does not know."""
-    if node is None or isinstance(node, exp.Column | exp.Query):
-        return "it computes something that only Spark knows"
+    node, why = error.node, error.why
+    if node is None or isinstance(node, exp.Query) or (why is None and isinstance(node, exp.Column)):
+        return why or "it computes something that only Spark knows"
     text = spark_sql(as_written(node), pretty=False).replace("`", "").replace(f"{NAMELESS}.", "")
+    if why is not None:
+        return f"{text}: {why}"
     if spark_type(node) is None and aggregate_text(node) is None:
         return f"the type of {text} is not known before it runs (CAST it to the type that it has)"
     return f"only Spark knows {text}"

@@ -262,7 +262,8 @@ class _Asked:
         except NotFinishableError as error:
             views = [scan.relation for scan in plan.scans() if scan.kind == "materialized view"]
             if not views or self.kind == "result":
-                error.hint = _ELSEWHERE if isinstance(error.__cause__, DiffersError) else error.hint
+                if isinstance(error.__cause__, DiffersError):
+                    error.hint = error.hint or _ELSEWHERE
                 if reasons is not None and error.hint is not None:
                     reasons.append(error)
                 return None

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.plan.store_lists import AT_PLACE, MAP_OF, SORTED_LIST, SORTED_TEXT, moment_of, percentile_of, value_at
-from penstock.plan.store_terms import DiffersError, Term, as_type, is_whole, store_type, text_literal, told_apart_alike
+from penstock.plan.store_terms import (
+    DiffersError,
+    Term,
+    as_type,
+    in_some_order,
+    is_whole,
+    store_type,
+    text_literal,
+    told_apart_alike,
+)
 from penstock.types import BIGINT, BOOLEAN, DOUBLE, STRING, SqlType
 
 if TYPE_CHECKING:
@@ -175,11 +184,22 @@ def _distinct_rows(write: StoreExpressions, values: list[exp.Expr], suffix: str)
 
 def _list(term: Term, distinct: str, suffix: str) -> Term:
     """All values but NULLs. Spark gives them in any order; here in that of the values, which no batch changes."""
-    if term.known.name not in _ORDERED or " OVER (" in suffix:
+    if " OVER (" in suffix:
         raise DiffersError
-    there = f"list_filter(list({distinct}{term.sql}){suffix}, lambda x: x IS NOT NULL)"
-    kind = SqlType("ARRAY", elements=(term.known,))
+    kind = _list_of(in_some_order(told_apart_alike(term) if distinct else term))
+    there = _there(f"list({distinct}{term.sql}){suffix}")
     return Term(f"coalesce(list_sort({there}), CAST([] AS {store_type(kind)}))", kind)
+
+
+def _list_of(value: Term) -> SqlType:
+    kind = SqlType("ARRAY", elements=(value.known,))
+    store_type(kind)
+    return kind
+
+
+def _there(values: str) -> str:
+    """The values of a list but NULLs."""
+    return f"list_filter({values}, lambda x: x IS NOT NULL)"
 
 
 def _text_of_all(write: StoreExpressions, arguments: list[exp.Expr], suffix: str) -> Term:
@@ -203,12 +223,12 @@ def in_order(write: StoreExpressions, name: str, arguments: list[exp.Expr], suff
     if isinstance(first, exp.Distinct):
         first, distinct = first.expressions[0], "DISTINCT "
     value = write.term(first)
+    if name == SORTED_LIST:
+        kind = _list_of(in_some_order(told_apart_alike(value) if distinct else value))
+        values = f"list({distinct}{value.sql}{_order(write, terms, value)}){suffix}"
+        return Term(f"coalesce({_there(values)}, CAST([] AS {store_type(kind)}))", kind)
     if value.known.name not in _ORDERED:
         raise DiffersError
-    if name == SORTED_LIST:
-        kind = SqlType("ARRAY", elements=(value.known,))
-        values = f"list({distinct}{value.sql}{_order(write, terms, value)}){suffix}"
-        return Term(f"coalesce({values}, CAST([] AS {store_type(kind)}))", kind)
     if name == SORTED_TEXT:
         separator = arguments[1]
         if value.type != STRING or not isinstance(separator, exp.Literal) or not separator.is_string:
@@ -216,7 +236,7 @@ def in_order(write: StoreExpressions, name: str, arguments: list[exp.Expr], suff
         between = text_literal(str(separator.this))
         return Term(f"string_agg({distinct}{value.sql}, {between}{_order(write, terms, value)}){suffix}", STRING)
     there = f"list({value.sql}{_order(write, terms, value)}){suffix}"
-    values = f"list_filter(coalesce({there}, CAST([] AS {store_type(value.known)}[])), lambda x: x IS NOT NULL)"
+    values = _there(f"coalesce({there}, CAST([] AS {store_type(value.known)}[]))")
     if distinct:
         raise DiffersError
     if name == "mode":
@@ -252,7 +272,7 @@ def _map(key: Term, value: Term, suffix: str) -> Term:
     kind = SqlType("MAP", elements=(key.known, value.known))
     pair = f"CASE WHEN {key.sql} IS NOT NULL THEN {{'k': {key.sql}, 'v': {value.sql}}} END"
     listed = f"list({pair} ORDER BY {key.sql}, {value.sql} NULLS FIRST){suffix}"
-    pairs = f"list_filter({listed}, lambda x: x IS NOT NULL)"
+    pairs = _there(listed)
     made = "map_from_entries(list_filter(s, lambda e, i: i = len(s) OR s[i + 1].k <> e.k))"
     some = f"list_transform([{pairs}], lambda s: CASE WHEN len(s) > 0 THEN {made} END)[1]"
     return Term(f"coalesce({some}, CAST(MAP {{}} AS {store_type(kind)}))", kind)
@@ -294,7 +314,7 @@ def _choice(name: str, value: Term, order: Term, suffix: str) -> Term:
     it is always the same one, as an answer that is computed anew must not change by itself."""
     if order.known.name not in _ORDERED:
         raise DiffersError
-    place = f"{{'a': {order.sql}, 'b': {value.sql}}}" if value.known.name in _ORDERED else order.sql
+    place = f"{{'a': {order.sql}, 'b': {in_some_order(value).sql}}}"
     some = f"CASE WHEN {order.sql} IS NOT NULL THEN {place} END"
     return Term(f"{_CHOICES[name]}({value.sql}, {some}){suffix}", value.known)
 

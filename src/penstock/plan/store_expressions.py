@@ -318,6 +318,19 @@ class StoreExpressions:
                 return Term(f"({base.sql}).{quoted(part.name)}", kept(part.type))
         raise DiffersError
 
+    def struct(self, node: exp.Struct) -> Term:
+        kind = type_of(node)
+        names = [field.name.lower() for field in kind.fields] if kind is not None else []
+        if kind is None or len(set(names)) < len(node.expressions):
+            raise DiffersError  # DuckDB takes no two fields whose names differ in case alone
+        cells: list[str] = []
+        for part, field in zip(node.expressions, kind.fields, strict=True):
+            value = self.term(part.expression if isinstance(part, exp.PropertyEQ) else part)
+            if value.type != field.type:
+                raise DiffersError
+            cells.append(f"{quoted(field.name)} := {value.sql}")
+        return Term(f"struct_pack({', '.join(cells)})", kind)
+
     def cast_(self, node: exp.Cast) -> Term:
         target = kept(type_of(node))
         if target is None:
@@ -421,6 +434,7 @@ _WRITERS: Final[tuple[tuple[Any, Callable[[StoreExpressions, Any], Term]], ...]]
     (exp.If, StoreExpressions.if_),
     (exp.Coalesce, StoreExpressions.coalesce),
     (exp.Dot, StoreExpressions.dotted),
+    (exp.Struct, StoreExpressions.struct),
     (exp.Cast, StoreExpressions.cast_),
     (exp.Anonymous, StoreExpressions.call),
     (exp.CurrentTimestamp, StoreExpressions.now),

@@ -56,12 +56,11 @@ def _listed(write: StoreExpressions, call: exp.Expr, order: exp.Expr | None, suf
         return None
     if call.name in ("collect_list", "array_agg") and not isinstance(call.expressions[0], exp.Distinct):
         terms = [term.copy() for term in order.expressions] if order is not None else []
-        found = in_order(write, SORTED_LIST, [call.expressions[0], *terms], suffix)
-        return Term(f"list_filter({found.sql}, lambda x: x IS NOT NULL)", found.type)
+        return in_order(write, SORTED_LIST, [call.expressions[0], *terms], suffix)
     if call.name == "collect_set":
+        told_apart_alike(write.term(call.expressions[0]))
         found = in_order(write, SORTED_LIST, [call.expressions[0]], suffix)
-        there = f"list_filter({found.sql}, lambda x: x IS NOT NULL)"
-        return Term(f"list_sort(list_distinct({there}))", found.type)
+        return Term(f"list_sort(list_distinct({found.sql}))", found.type)
     if call.name == "listagg" and not isinstance(call.expressions[0], exp.Distinct):
         terms = [term.copy() for term in order.expressions] if order is not None else []
         value, separator = (*call.expressions, exp.Literal.string(""))[:2]

@@ -25,13 +25,23 @@ _DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 MAX_DIGITS: Final = 38
 _EXACT_DIGITS: Final = 15  # of a DOUBLE
 UNKNOWN: Final = SqlType("UNKNOWN")  # of a view's column that Spark typed: it can be handed on, not computed with
+_ORDER_BY: Final = "order by numbers, times or texts that are made of it"
+_COMPARE: Final = "compare texts or entries that are made of it, such as TO_JSON(…) or MAP_ENTRIES(…)"
 HANDED_ON: Final = frozenset({"UNKNOWN", "INTERVAL", "STRUCT", "ARRAY", "MAP", "VARIANT"})
 
 
 class DiffersError(Exception):
-    """The expression might mean something else in the store than in Spark; `node` is the innermost that does."""
+    """The expression might mean something else in the store than in Spark; `node` is the innermost that does.
+
+    `why` says more than that only Spark knows it, and `hint` what to write instead.
+    """
 
     node: exp.Expr | None = None
+
+    def __init__(self, why: str | None = None, hint: str | None = None) -> None:
+        super().__init__(why)
+        self.why = why
+        self.hint = hint
 
 
 @frozen
@@ -76,23 +86,36 @@ def store_type(sql_type: SqlType) -> str:
 def compared_alike(term: Term) -> Term:
     """The term, if both engines order and group its values alike."""
     if term.known.name in HANDED_ON:
-        raise DiffersError
+        raise DiffersError(f"only Spark knows the order of values of type {term.known}", _ORDER_BY)
     return term
 
 
 def told_apart_alike(term: Term) -> Term:
     """The term, if both engines tell its values apart alike; structs and lists of such values, too, which they order
     differently."""
-    _check_told_apart(term.known)
+    if not _told_apart(term.known):
+        raise DiffersError(f"nothing says which values of type {term.known} are equal", _COMPARE)
     return term
 
 
-def _check_told_apart(kind: SqlType) -> None:
+def _told_apart(kind: SqlType) -> bool:
     inner = (*kind.elements, *(part.type for part in kind.fields))
     if kind.name in HANDED_ON and (kind.name not in ("ARRAY", "STRUCT") or not inner):
+        return False
+    return all(map(_told_apart, inner))
+
+
+def in_some_order(term: Term) -> Term:
+    """The term, if the store has an order of its own for all values of its type, lists, structs and maps included.
+    Spark may have another one, or none: it serves where any order will do that is always the same."""
+    if not _in_some_order(term.known):
         raise DiffersError
-    for each in inner:
-        _check_told_apart(each)
+    return term
+
+
+def _in_some_order(kind: SqlType) -> bool:
+    inner = (*kind.elements, *(part.type for part in kind.fields))
+    return kind.name != "VARIANT" and all(map(_in_some_order, inner))
 
 
 def quoted(name: str) -> str:

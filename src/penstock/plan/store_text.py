@@ -23,17 +23,18 @@ from penstock.plan.store_terms import (
     common,
     common_of,
     compared_alike,
+    in_some_order,
     kept,
     of_both,
     quoted,
     told_apart_alike,
 )
 from penstock.plan.store_unnest import makes_rows_of, rows_of
-from penstock.plan.trees import type_of
+from penstock.plan.trees import column, settles, type_of
 from penstock.types import BOOLEAN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.store_asked import AskedOfSpark
@@ -159,7 +160,7 @@ class _Queries:
             items.append(f"{term.sql} AS {quoted(name)}")
             columns.append((name, term.type))
             if query.args.get("distinct") is not None:
-                told_apart_alike(term)
+                _blamed(told_apart_alike, term, item.unalias())
         distinct = "DISTINCT " if query.args.get("distinct") is not None else ""
         text = f"SELECT {distinct}{', '.join(items)}"
         text += f" FROM {source}" if source else ""
@@ -307,7 +308,7 @@ class _Queries:
         for name, sql_type in columns:
             term = Term(name, sql_type)
             if query.args.get("distinct") or not isinstance(query, exp.Union):
-                told_apart_alike(term)
+                _blamed(told_apart_alike, term, column(name))
             elif term.known == UNKNOWN:  # of each side Spark may have found another one
                 raise DiffersError
         word = _SETS[type(query)] + ("" if query.args.get("distinct") else " ALL")
@@ -351,7 +352,7 @@ def _group_entry(entry: exp.Expr, write: StoreExpressions) -> str:
     if isinstance(entry, exp.Paren):
         return f"({_group_entry(entry.this, write)})"
     key = write.term(entry)
-    if told_apart_alike(key).constant is not None:
+    if _blamed(told_apart_alike, key, entry).constant is not None:
         raise DiffersError
     return key.sql
 
@@ -372,4 +373,18 @@ def ordered_text(value: Term, term: exp.Ordered) -> str:
     if not only_has(term, ("this", "desc", "nulls_first")):
         raise DiffersError
     direction = "DESC" if term.args.get("desc") else "ASC"
-    return f"{compared_alike(value).sql} {direction} NULLS {'FIRST' if term.args.get('nulls_first') else 'LAST'}"
+    return f"{_in_order(value, term).sql} {direction} NULLS {'FIRST' if term.args.get('nulls_first') else 'LAST'}"
+
+
+def _in_order(value: Term, term: exp.Ordered) -> Term:
+    """The value, where the store may order by it: as the user asks, or so that nothing is left open."""
+    return in_some_order(value) if settles(term) else _blamed(compared_alike, value, term.this)
+
+
+def _blamed(check: Callable[[Term], Term], term: Term, node: exp.Expr) -> Term:
+    """The term, if it passes; the error of one that does not names the node that it is of."""
+    try:
+        return check(term)
+    except DiffersError as error:
+        error.node = error.node or node
+        raise

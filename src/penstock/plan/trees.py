@@ -20,6 +20,7 @@ _AGGREGATE = "penstock_aggregate"
 _NONDETERMINISTIC = "penstock_nondeterministic"
 _IN_PARTS = "penstock_in_parts"
 _STANDS_FOR = "penstock_stands_for"
+_SETTLES = "penstock_settles"
 
 
 def typed(node: exp.Expr, sql_type: SqlType | None) -> exp.Expr:
@@ -68,6 +69,17 @@ def mark_in_parts(node: exp.Expr) -> exp.Expr:
 def in_parts(node: exp.Expr) -> bool:
     """Whether the node is an aggregate of the user's whose results merge."""
     return bool(node.meta.get(_IN_PARTS))
+
+
+def settling(term: exp.Ordered) -> exp.Ordered:
+    """The term of an order, marked as one that the user did not write: it only leaves nothing open."""
+    term.meta[_SETTLES] = True
+    return term
+
+
+def settles(term: exp.Ordered) -> bool:
+    """Whether a term of an order only leaves nothing open, so that any order of its values will do."""
+    return bool(term.meta.get(_SETTLES))
 
 
 def mark_nondeterministic(node: exp.Expr, name: str) -> exp.Expr:

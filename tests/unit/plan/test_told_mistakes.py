@@ -104,3 +104,50 @@ def test_hints_say_what_to_write(query: str, hint: str) -> None:
     error = last(f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}").error
     assert error is not None
     assert hint in (error.hint or "")
+
+
+NESTED = """
+CREATE STREAM n (id BIGINT, k STRING, tags ARRAY<STRING>, st STRUCT<a: INT>, m MAP<STRING, INT>) WITH (connector = 'topic');
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (
+            "SELECT k, m FROM n EXCEPT SELECT k, m FROM n WHERE id > 3",
+            "m: nothing says which values of type MAP<STRING, INT>",
+        ),
+        (
+            "SELECT DISTINCT k, m FROM n",
+            "n.m: nothing says which values of type MAP<STRING, INT> are equal: compare texts",
+        ),
+        (
+            "SELECT m, COUNT(DISTINCT id) AS d FROM n GROUP BY m",
+            "n.m: nothing says which values of type MAP<STRING, INT>",
+        ),
+        (
+            "SELECT k, tags FROM n ORDER BY tags LIMIT 3",
+            "tags: only Spark knows the order of values of type ARRAY<STRING>",
+        ),
+        (
+            "SELECT k, ROW_NUMBER() OVER (PARTITION BY k ORDER BY st) AS r FROM n",
+            "n.st: only Spark knows the order of values of type STRUCT<a INT>: order by numbers, times or texts",
+        ),
+        (
+            "SELECT k, ARRAY_AGG(DISTINCT m ORDER BY m) AS x, COUNT(DISTINCT id) AS d FROM n GROUP BY k",
+            "array_agg(DISTINCT n.m ORDER BY n.m ASC): nothing says which values of type MAP<STRING, INT> are equal",
+        ),
+        (
+            "SELECT k, MAP_AGG(k, st) AS x, COUNT(DISTINCT id) AS d FROM n GROUP BY k",
+            "only Spark knows map_agg(n.k, n.st)",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_named(query: str, told: str) -> None:
+    """Nothing is equal to, or behind, a value of such a type: the column and its type are told, and what to write."""
+    error = last(f"{NESTED} CREATE MATERIALIZED VIEW x AS {query}").error
+    assert error is not None
+    assert error.hint is not None
+    assert error.hint.startswith(told)
+    assert "__" not in error.hint
