@@ -57,9 +57,7 @@ class LogicalPlan:
         return (node for query in self.subqueries for node in all_nodes(query))
 
     def streams(self) -> tuple[Scan, ...]:
-        """The relations whose rows never end, also where the query is planned as if they did, or a subquery reads them."""
+        """The relations whose rows never end, also where the query is planned as if they did, and those of subqueries."""
         return tuple(
-            node
-            for node in (*self.nodes(), *self.subquery_nodes())
-            if isinstance(node, Scan) and node.kind == "stream"
+            node for node in (*self.nodes(), *self.subquery_nodes()) if isinstance(node, Scan) and node.kind == "stream"
         )
