@@ -80,7 +80,7 @@ class FakeEngine:
         statement = report.statement
         if isinstance(statement, s.Select):
             assert report.plan is not None
-            if any(not scan.bounded for scan in report.plan.scans()):
+            if report.plan.streams():
                 raise RuntimeFailure("UNBOUNDED_QUERY", "the query reads a stream and would never end")
             return self._answer(report)
         answer = catalog_answer(report)

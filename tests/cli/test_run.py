@@ -191,6 +191,36 @@ def test_a_script_over_an_endless_stream_is_followed(shell: Shell) -> None:
     assert shell.rows == [{"symbol": "ACME"}]
 
 
+# Each is answered by the view store, and planned over all rows so far, as if its stream ended.
+CHANGING = (
+    "SELECT symbol, COUNT(DISTINCT price) AS n FROM trades GROUP BY symbol;",
+    "SELECT DISTINCT symbol FROM trades;",
+    "SELECT symbol FROM trades QUALIFY ROW_NUMBER() OVER (PARTITION BY symbol ORDER BY price DESC) = 1;",
+    "SELECT symbol FROM trades ORDER BY price DESC LIMIT 1;",
+    "SELECT a.symbol FROM trades AS a LEFT JOIN trades AS b ON a.symbol = b.symbol;",
+    "SELECT 1 AS one WHERE 2 IN (SELECT price FROM trades);",
+)
+
+
+@pytest.mark.parametrize("query", CHANGING)
+def test_an_answer_that_changes_is_asked_once_of_a_stream(shell: Shell, query: str) -> None:
+    assert shell(*ONCE, script=STREAM + INSERT + query) == 0, shell.err
+    assert "select once" in shell.engine.log
+
+
+@pytest.mark.parametrize("query", CHANGING)
+def test_an_answer_that_changes_is_followed_over_a_stream(shell: Shell, query: str) -> None:
+    shell.engine.live = True
+    assert shell("run", "--quiet", "--format", "json", script=STREAM + INSERT + query) == 130, shell.err
+    assert "stream" in shell.engine.log
+
+
+def test_a_view_whose_answer_changes_goes_on(shell: Shell) -> None:
+    shell.engine.live = True
+    view = "CREATE MATERIALIZED VIEW symbols AS SELECT DISTINCT symbol FROM trades;"
+    assert shell("run", "--quiet", "--format", "json", script=STREAM + INSERT + view) == 130, shell.err
+
+
 def test_definitions_alone_end(shell: Shell) -> None:
     assert shell("run", script=STREAM) == 0
     assert shell.err == "created stream trades\n"

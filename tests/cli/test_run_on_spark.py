@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tests.project import ROOT
@@ -62,6 +63,37 @@ def test_a_script_from_rows_to_windows_and_again(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
     # The windows are closed: the same rows again are late, and the view is as it was.
     assert [json.loads(line) for line in again.stdout.splitlines()][:3] == rows[:3]
+
+
+def test_answers_that_change_are_asked_once(tmp_path: Path) -> None:
+    """What the view store answers for a query that nobody keeps is DuckDB's answer, and no file of it is left."""
+    rows = (
+        "INSERT INTO o VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 2), (4, 'a', 2), (5, NULL, 7);\n"
+        "INSERT INTO p VALUES (1, 10), (1, 11), (3, 5), (9, 1);\n"
+    )
+    queries = (
+        "SELECT 0 AS q, c, COUNT(DISTINCT n) AS v FROM o GROUP BY c",
+        "SELECT DISTINCT 1 AS q, c, n AS v FROM o",
+        "SELECT 2 AS q, c, id AS v FROM o ORDER BY n DESC, id LIMIT 2",
+        "SELECT 3 AS q, c, id AS v FROM o QUALIFY ROW_NUMBER() OVER (PARTITION BY c ORDER BY id DESC) = 1",
+        "SELECT 4 AS q, o.c, p.amount AS v FROM o LEFT JOIN p ON p.oid = o.id",
+        "SELECT 5 AS q, o.c, p.amount AS v FROM o JOIN p ON p.oid = o.id",
+        "SELECT 6 AS q, c, n AS v FROM o WHERE id NOT IN (SELECT oid FROM p)",
+    )
+    tables = "CREATE {0} o (id INT, c STRING, n INT);\nCREATE {0} p (oid INT, amount INT);\n"
+    asked = ";\n".join(queries) + ";\n"
+    state = tmp_path / "state"
+    done = penstock(
+        "run", "--once", "--quiet", "--format", "json", "--state", str(state), "-",
+        stdin=tables.format("STREAM") + rows + asked,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    with duckdb.connect() as db:
+        db.execute(tables.format("TABLE") + rows)
+        expected = [row for query in queries for row in db.execute(query).fetchall()]
+    found = [tuple(json.loads(line)[name] for name in ("q", "c", "v")) for line in done.stdout.splitlines()]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+    assert list(state.glob("ephemeral/*")) == []
 
 
 def test_following_ends_at_ctrl_c_and_leaves_no_process(tmp_path: Path) -> None:

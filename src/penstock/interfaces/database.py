@@ -11,7 +11,7 @@ from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from penstock.errors import InternalError, InvalidArgument, PenstockError, ResolutionError, UnsupportedError
+from penstock.errors import InternalError, InvalidArgument, ResolutionError, UnsupportedError
 from penstock.interfaces.argument_types import check_name, check_type, checks_arguments
 from penstock.interfaces.catalog_answers import catalog_answer, columns_table, explain, options_table
 from penstock.interfaces.changes import Change, Job, checked_form, checked_since
@@ -32,7 +32,6 @@ from penstock.runtime.ephemeral import EphemeralQuery
 from penstock.runtime.inserts import append_rows
 from penstock.runtime.job import START_SECONDS
 from penstock.runtime.job_checkpoints import JobCheckpoints
-from penstock.runtime.queries import refuse_unbounded
 from penstock.runtime.realtime import explain_realtime
 from penstock.runtime.registering import register_function
 from penstock.runtime.statements import run_statement
@@ -224,12 +223,7 @@ class Database:
     def select_once(self, sql: str, timeout: float = 600.0) -> Result:
         """The answer to a query over streams from what is there now, with every window closed."""
         plan = self._query(sql)
-        try:
-            refuse_unbounded(plan, None)
-        except PenstockError as error:
-            if error.condition != "UNBOUNDED_QUERY":
-                raise
-        else:
+        if not plan.streams():
             return self.sql(sql)
         query = EphemeralQuery(self._engine, plan, batch_rows=10_000, keep_rows=True)
         try:

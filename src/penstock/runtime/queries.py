@@ -54,14 +54,14 @@ def answer(engine: Engine, plan: LogicalPlan, span: Span | None = None) -> Answe
 
 def refuse_unbounded(plan: LogicalPlan, span: Span | None) -> None:
     """UNBOUNDED_QUERY where a query would never end."""
-    for scan in plan.scans():
-        if scan.kind == "stream":
-            raise RuntimeFailure(
-                "UNBOUNDED_QUERY",
-                f'"{scan.relation}" is a stream, and a query over it never ends',
-                hint="CREATE MATERIALIZED VIEW … AS and read the view, or follow the query with db.stream(sql)",
-                span=span,
-            )
+    for scan in plan.streams():
+        raise RuntimeFailure(
+            "UNBOUNDED_QUERY",
+            f'"{scan.relation}" is a stream, and a query over it never ends',
+            hint="CREATE MATERIALIZED VIEW … AS and read the view, follow the query with db.stream(sql), "
+            "or ask once for what is there now with db.select_once(sql)",
+            span=span,
+        )
 
 
 def _view_types(engine: Engine) -> dict[str, dict[str, SqlType]]:

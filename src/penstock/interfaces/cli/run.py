@@ -132,6 +132,7 @@ def _terminated_like_interrupted() -> Iterator[None]:
 def never_ends(text: bytes, session: Session) -> bool:
     """Whether a query or a job of a script reads input that does not come to an end."""
     from penstock.plan.script import read_script, report_statement
+    from penstock.plan.shown_changes import unbounded_scans
     from penstock.sql import statements as s
 
     statements, source = read_script(text)
@@ -143,6 +144,6 @@ def never_ends(text: bytes, session: Session) -> bool:
             report.statement, s.Select | s.CreateMaterializedView | s.CreateSink | s.Insert | s.StatementSet
         )
         plans = report.analysis.plans if runs and report.analysis is not None else ()
-        if any(not scan.bounded for plan in plans for scan in plan.scans()):
+        if any(plan.streams() or unbounded_scans(plan) for plan in plans):
             return True
     return False

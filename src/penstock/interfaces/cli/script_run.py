@@ -146,7 +146,7 @@ class ScriptRun:
         assert report.plan is not None
         assert report.statement is not None
         scans = report.plan.scans()
-        unbounded = any(not scan.bounded for scan in scans)
+        unbounded = bool(report.plan.streams())
         views = any(scan.kind == "materialized view" for scan in scans)
         if self._mode in {"follow", "prompt"} and unbounded:
             self._followers.stream(report)
