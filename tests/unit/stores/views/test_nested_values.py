@@ -116,7 +116,7 @@ def _batch(rnd: random.Random, ids: int) -> dict[str, list[Row]]:
         )
         for place in range(rnd.randrange(9))
     ]
-    pairs = ([], [{"a": 1, "b": "x"}], [{"a": 1, "b": None}], [None])
+    pairs: list[Any] = [[], [{"a": 1, "b": "x"}], [{"a": 1, "b": None}], [None]]
     right = [(some(1, 2), some(1, 2), some(*pairs)) for _ in range(rnd.randrange(4))]
     return {"l": left + left[:1], "r": right}
 
