@@ -215,6 +215,13 @@ def test_an_answer_that_changes_is_followed_over_a_stream(shell: Shell, query: s
     assert "stream" in shell.engine.log
 
 
+def test_an_answer_that_only_a_view_can_give_says_so(shell: Shell) -> None:
+    query = "SELECT DISTINCT t.symbol FROM trades AS t JOIN totals ON totals.symbol = t.symbol"
+    assert shell(*ONCE, script=STREAM + TOTALS + query) != 0
+    assert "has to be kept as a view: write CREATE MATERIALIZED VIEW" in " ".join(shell.err.split())
+    assert shell("check", script=f"{STREAM}{TOTALS}CREATE MATERIALIZED VIEW both AS {query};") == 0, shell.err
+
+
 def test_a_view_whose_answer_changes_goes_on(shell: Shell) -> None:
     shell.engine.live = True
     view = "CREATE MATERIALIZED VIEW symbols AS SELECT DISTINCT symbol FROM trades;"

@@ -57,7 +57,7 @@ class LogicalPlan:
         return (node for query in self.subqueries for node in all_nodes(query))
 
     def streams(self) -> tuple[Scan, ...]:
-        """The relations whose rows never end: of subqueries too, and where the query is planned as if they did."""
+        """The relations whose rows never end, those of subqueries too, also where the plan is one as if they did."""
         return tuple(
             node for node in (*self.nodes(), *self.subquery_nodes()) if isinstance(node, Scan) and node.kind == "stream"
         )

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 # The conditions of queries whose answer changes as rows come.
 _UPDATING: Final = ("UPDATING_", "CLAUSE_NOT_YET", "VERSIONED_JOIN")
 _ELSEWHERE: Final = "compute it from the columns of one stream, or in the query that reads the view"
+_BESIDE_VIEWS: Final = "an answer that changes, of streams beside materialized views, has to be kept as a view"
 OutputKind = Literal["view", "materialized view", "sink", "topic", "result"]
 
 
@@ -252,6 +253,8 @@ class _Asked:
         try:
             plan = replace(self.plan(kept=True), pairs=pairs)
             if self.kind == "result" and any(scan.kind == "materialized view" for scan in plan.scans()):
+                if reasons is not None and replace(self, kind="materialized view").kept_plan() is not None:
+                    reasons.append(NotFinishableError(_BESIDE_VIEWS, "write CREATE MATERIALIZED VIEW … AS before it"))
                 return None  # nobody keeps its rows beside those of the view
             made = finished(plan)
             if pairs and (made.plan.asked or not made.plan.view.pairs):
