@@ -33,8 +33,8 @@ MORE = {
         "MEDIAN(v) FILTER (WHERE id > 5) AS f FROM l GROUP BY k"
     ),
     "ordered lists": (
-        "SELECT k, ARRAY_AGG(s ORDER BY v DESC, s DESC) AS x, STRING_AGG(s, '-' ORDER BY v, s) AS y, "
-        "ARRAY_AGG(id ORDER BY s, v DESC, id) AS z, ARRAY_AGG(DISTINCT v ORDER BY v DESC) AS d, "
+        "SELECT k, ARRAY_AGG(COALESCE(s, '-') ORDER BY v DESC, s DESC) AS x, STRING_AGG(s, '-' ORDER BY v, s) AS y, "
+        "ARRAY_AGG(id ORDER BY s, v DESC, id) AS z, ARRAY_AGG(DISTINCT COALESCE(v, -1) ORDER BY COALESCE(v, -1) DESC) AS d, "
         "STRING_AGG(upper(s), '' ORDER BY v DESC NULLS FIRST, s) FILTER (WHERE id > 2) AS u FROM l GROUP BY k"
     ),
 }

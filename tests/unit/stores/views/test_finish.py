@@ -124,7 +124,7 @@ SHAPES: dict[str, tuple[str, bool]] = {
     "full join": ("SELECT l.k, l.id, r.k AS rk, r.id AS other FROM l FULL JOIN r ON l.k = r.k AND l.v = r.w", True),
     "join in brackets": ("SELECT l.id, r.w, u.x FROM l LEFT JOIN (r JOIN u ON r.w = u.k) ON l.k = r.k", True),
     "median over a left join": (
-        "SELECT l.k, MEDIAN(r.w) AS m, ARRAY_AGG(r.s ORDER BY r.w, r.s) AS x FROM l LEFT JOIN r ON l.k = r.k GROUP BY l.k",
+        "SELECT l.k, MEDIAN(r.w) AS m, ARRAY_AGG(COALESCE(r.s, '-') ORDER BY r.w, r.s) AS x FROM l LEFT JOIN r ON l.k = r.k GROUP BY l.k",
         True,
     ),
     "median of counts": ("SELECT MEDIAN(n) AS m FROM (SELECT k, COUNT(*) AS n FROM l GROUP BY k) AS x", False),
