@@ -6,9 +6,13 @@ which `penstock.catalog.functions.aggregate_calls` finds.
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlglot import exp
 
 from penstock.catalog.foreign_call import Arguments, ForeignFunction, call, foreign, invalid, number, renamed, text
+
+KEEPS_NULLS: Final = "keeps_nulls"  # said by the ORDER BY of an ARRAY_AGG that stands for ARRAY(SELECT …)
 
 
 def _ordering(args: Arguments) -> tuple[list[exp.Expr], list[exp.Ordered]]:
@@ -35,7 +39,7 @@ def _listagg(args: Arguments, dialect: str | None) -> exp.Expr:
 
 def _array_agg(args: Arguments, _dialect: str | None) -> exp.Expr:
     """ARRAY_AGG([DISTINCT] x ORDER BY y, …): the rows are collected with their keys, sorted, and the keys dropped. No
-    NULL is collected, as without an order.
+    NULL is collected, as without an order; where the order says so, all are.
     """
     plain, terms = _ordering(args)
     if not terms:
@@ -50,8 +54,10 @@ def _array_agg(args: Arguments, _dialect: str | None) -> exp.Expr:
     fields: list[exp.Expr] = []
     for position, term in enumerate(terms):
         fields += [text(f"k{position}{'' if plainly else _direction(term)}"), term.this]
-    pair = call("named_struct", *fields, text("v"), value.copy())
-    rows = call(collect, call("if", exp.Is(this=value.copy(), expression=exp.Null()), exp.Null(), pair))
+    row_of = call("named_struct", *fields, text("v"), value.copy())
+    if not any(arg.args.get(KEEPS_NULLS) for arg in args):
+        row_of = call("if", exp.Is(this=value.copy(), expression=exp.Null()), exp.Null(), row_of)
+    rows = call(collect, row_of)
     row = exp.to_identifier("r")
     taken = exp.Lambda(this=exp.Dot(this=row, expression=exp.to_identifier("v")), expressions=[row.copy()])
     if plainly:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from penstock.errors import ResolutionError
 from penstock.plan.rules.distinct_aggregates import check_order
-from penstock.plan.store_lists import AT_PLACE, MAP_OF, SORTED_LIST, SORTED_TEXT
+from penstock.plan.store_lists import AT_PLACE, LIST_OF_ROWS, MAP_OF, SORTED_LIST, SORTED_TEXT
 from penstock.plan.trees import call, stand_in, type_of
 from penstock.sql.spans import span_of
 from penstock.types import STRING
@@ -38,7 +38,7 @@ def _written(made: exp.Expr) -> exp.Expr | None:
     """What Spark has no short words for, as the user wrote it."""
     if made.name == MAP_OF:
         return call("map_agg", *(each.copy() for each in made.expressions))
-    if made.name != SORTED_LIST:
+    if made.name not in (SORTED_LIST, LIST_OF_ROWS):
         return None
     value, *terms = (each.copy() for each in made.expressions)
     return call("array_agg", exp.Order(this=value, expressions=terms))
@@ -133,7 +133,7 @@ def _sorted_list(node: exp.Anonymous) -> exp.Expr | None:
     if not isinstance(collected, exp.Anonymous) or collected.name not in ("collect_list", "collect_set"):
         return None
     given = collected.expressions[0]
-    rows = given.expressions[2] if _is(given, "if") else None
+    rows = given.expressions[2] if _is(given, "if") else given  # which keeps NULLs
     if not _is(rows, "named_struct"):
         return None
     parts = dict(zip((name.name for name in rows.expressions[::2]), rows.expressions[1::2], strict=True))
@@ -147,7 +147,7 @@ def _sorted_list(node: exp.Anonymous) -> exp.Expr | None:
     ]
     if collected.name == "collect_set":
         value = exp.Distinct(expressions=[value])
-    made = call(SORTED_LIST, value.copy(), *terms)
+    made = call(LIST_OF_ROWS if rows is given else SORTED_LIST, value.copy(), *terms)
     return made if condition is None else exp.Filter(this=made, expression=condition.copy())
 
 

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from penstock.plan.store_lists import AT_PLACE, MAP_OF, SORTED_LIST, SORTED_TEXT, moment_of, percentile_of, value_at
+from penstock.plan.store_lists import (
+    AT_PLACE,
+    LIST_OF_ROWS,
+    MAP_OF,
+    SORTED_LIST,
+    SORTED_TEXT,
+    moment_of,
+    percentile_of,
+    value_at,
+)
 from penstock.plan.store_terms import (
     DiffersError,
     Term,
@@ -36,7 +45,9 @@ AGGREGATES: Final = frozenset({"count", "count_if", "sum", "avg", "mean", "min",
                                "some", "any", "listagg", "approx_count_distinct", *_ANY, *_MOMENTS,
                                *_BITS, *_PAIRS, *_SPREADS, *_CHOICES, *_LISTS})  # fmt: skip
 # Aggregates of values in an order.
-IN_ORDER: Final = frozenset({SORTED_LIST, SORTED_TEXT, AT_PLACE, "mode", "approx_percentile", "percentile_approx"})
+IN_ORDER: Final = frozenset(
+    {SORTED_LIST, LIST_OF_ROWS, SORTED_TEXT, AT_PLACE, "mode", "approx_percentile", "percentile_approx"}
+)
 GROUPINGS: Final = {"grouping": SqlType("TINYINT"), "grouping_id": BIGINT}
 _ORDERED: Final = frozenset({"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL",
                              "DATE", "TIMESTAMP"})  # fmt: skip
@@ -223,10 +234,11 @@ def in_order(write: StoreExpressions, name: str, arguments: list[exp.Expr], suff
     if isinstance(first, exp.Distinct):
         first, distinct = first.expressions[0], "DISTINCT "
     value = write.term(first)
-    if name == SORTED_LIST:
+    if name in (SORTED_LIST, LIST_OF_ROWS):
         kind = _list_of(in_some_order(told_apart_alike(value) if distinct else value))
         values = f"list({distinct}{value.sql}{_order(write, terms, value)}){suffix}"
-        return Term(f"coalesce({_there(values)}, CAST([] AS {store_type(kind)}))", kind)
+        there = values if name == LIST_OF_ROWS else _there(values)
+        return Term(f"coalesce({there}, CAST([] AS {store_type(kind)}))", kind)
     if value.known.name not in _ORDERED:
         raise DiffersError
     if name == SORTED_TEXT:
@@ -253,7 +265,7 @@ def in_order(write: StoreExpressions, name: str, arguments: list[exp.Expr], suff
 
 def _is_list(node: exp.Expr) -> bool:
     call = node.this if isinstance(node, exp.Filter) else node
-    return isinstance(call, exp.Anonymous) and call.name in (*_LISTS, SORTED_LIST, MAP_OF)
+    return isinstance(call, exp.Anonymous) and call.name in (*_LISTS, SORTED_LIST, LIST_OF_ROWS, MAP_OF)
 
 
 def _json(term: Term) -> Term:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 HOW_MANY: Final = "__how_many"  # of values of which each is there once
 PERCENTILE: Final = "__percentile"
-SORTED_LIST: Final = "__sorted_list"  # these four are aggregates, see finish_lists
+SORTED_LIST: Final = "__sorted_list"  # these five are aggregates, see finish_lists
+LIST_OF_ROWS: Final = "__list_of_rows"  # the same with NULLs
 MAP_OF: Final = "__map_of"
 SORTED_TEXT: Final = "__sorted_text"
 AT_PLACE: Final = "__at_place"

@@ -55,6 +55,18 @@ def test_orders_of_two_directions_are_compared_one_by_one() -> None:
     assert "l.k0df < r.k0df THEN 1" in text
 
 
+def test_rows_of_a_subquery_are_all_there() -> None:
+    """ARRAY_AGG leaves NULLs out, ARRAY(SELECT …) does not."""
+    aggregate = "SELECT k, ARRAY_AGG(s ORDER BY v) AS a, MEDIAN(v) AS m FROM c GROUP BY k"
+    rows = "SELECT c.k, ARRAY(SELECT l.s FROM l WHERE l.k = c.k ORDER BY l.v) AS a FROM c"
+    texts = []
+    for query in (aggregate, rows):
+        finish = plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}")).finish
+        assert finish is not None
+        texts.append(finish.view.text)
+    assert ["x IS NOT NULL" in text for text in texts] == [True, False]
+
+
 @pytest.mark.parametrize(
     "aggregate",
     ["STRING_AGG(DISTINCT s, '|' ORDER BY s DESC)", "LISTAGG(DISTINCT s, '|') WITHIN GROUP (ORDER BY s DESC, v)"],

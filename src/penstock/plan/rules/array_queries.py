@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from penstock.catalog.foreign_aggregates import KEEPS_NULLS
 from penstock.errors import ResolutionError
 from penstock.plan.rules.group_by_references import alias_of
 from penstock.plan.trees import column, inside_out, own_nodes, subquery, whole_number
@@ -90,6 +91,8 @@ def _terms(query: exp.Query) -> list[exp.Expr]:
 
 def _aggregate(value: exp.Expr, terms: list[exp.Expr], place: exp.Anonymous) -> exp.Expr:
     by = [term.copy() for term in terms] or [exp.Ordered(this=value.copy(), desc=False, nulls_first=True)]
-    made = exp.Anonymous(this="ARRAY_AGG", expressions=[exp.Order(this=value.copy(), expressions=by)])
+    order = exp.Order(this=value.copy(), expressions=by)
+    order.set(KEEPS_NULLS, True)
+    made = exp.Anonymous(this="ARRAY_AGG", expressions=[order])
     made.meta.update(place.meta)
     return made
