@@ -27,6 +27,7 @@ from penstock.plan.merging import BATCH_VIEW, NotMergeableError, merged
 from penstock.plan.nodes import Aggregate
 from penstock.plan.panes import STORED, Panes, best_panes, panes_of
 from penstock.plan.processing import over_processing_time, processing_of
+from penstock.plan.read_once import read_once
 from penstock.plan.refused import refuse, refuse_subqueries
 from penstock.plan.relation import WINDOW_COLUMN
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
@@ -128,8 +129,10 @@ def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     made = finished(plan)
     if made.core is None:
         return _view_job(plan, made)
-    found = job_scans(plan, made.core, static=made.static)
-    job = _made(plan, found, "finish", found.tree, how=made.how, key=made.plan.unique or (), batch=made.batch)
+    core, together = read_once(made.core, plan)
+    found = job_scans(plan, core, static=made.static)
+    how = f"{made.how}; one reading of {' and '.join(together)} for all that is made of it" if together else made.how
+    job = _made(plan, found, "finish", found.tree, how=how, key=made.plan.unique or (), batch=made.batch)
     columns = tuple(OutputColumn(field.name, kind) for field, kind in zip(plan.columns, made.types, strict=True))
     changed = {rows.relation: list(rows.changed_by) for rows in made.plan.rows if rows.changes is not None}
     more: dict[str, object] = {"answers": [stage.text for stage in made.plan.stages]}
