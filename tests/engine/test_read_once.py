@@ -51,9 +51,13 @@ def test_the_answers_are_those_of_several_readings(db: penstock.Database) -> Non
                     kind = rnd.choice([1, 1, 2, 3, None])
                     code = str(rnd.randrange(5)) if kind == 1 else rnd.choice(["a", "b", "", None])
                     rows.append((kind, rnd.choice([1, 2, 3, 4, 5, 6, None]), code))
-                opened.append("events", [dict(zip(("type", "id", "code"), row, strict=True)) for row in rows], partition)
+                opened.append(
+                    "events", [dict(zip(("type", "id", "code"), row, strict=True)) for row in rows], partition
+                )
                 oracle.executemany("INSERT INTO events VALUES (?, ?, ?)", rows)
 
         hold_beside(db, oracle, QUERIES, advance)
-    read = db.sql("SELECT job, connector_id, SUM(offset + 1) FROM penstock.connector_offsets GROUP BY ALL ORDER BY 1").rows()
+    read = db.sql(
+        "SELECT job, connector_id, SUM(offset + 1) FROM penstock.connector_offsets GROUP BY ALL ORDER BY 1"
+    ).rows()
     assert read == [(name, "events", 72) for name in sorted(QUERIES)], "each job has read every row once"
