@@ -26,7 +26,7 @@ from penstock.plan.nodes import Aggregate
 from penstock.plan.pane_plan import PANE, PanePlan
 from penstock.plan.panes import one_aggregate, pane_parts, pane_plan
 from penstock.plan.relation import WINDOW_COLUMN, WINDOW_TYPE, Field
-from penstock.plan.spark_blocks import aggregates, makes_rows, relations, scans, selects, stream_joins
+from penstock.plan.spark_blocks import aggregates, makes_rows, own_window_calls, relations, scans, selects, stream_joins
 from penstock.plan.store_terms import DiffersError, kept
 from penstock.plan.store_text import kept_query
 from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, type_of, typed
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
 
 _JOINED: Final = frozenset({"expressions", "from_", "joins", "where"})
+_ONE_GROUP: Final = "the view store joins windows of one GROUP BY over one stream each"
 _ONE_SIDE: Final = frozenset({"semi", "anti"})
 
 
@@ -98,8 +99,8 @@ class _Sides:
 
     def take(self, query: exp.Expr) -> None:
         """Take the sides out of a query, in place."""
-        if not isinstance(query, exp.Select) or aggregates(query):
-            raise NotMergeableError("the view store joins windows of one GROUP BY over one stream each")
+        if not isinstance(query, exp.Select) or aggregates(query) or own_window_calls(query):
+            raise NotMergeableError(_ONE_GROUP)
         if {name for name, value in query.args.items() if value} - _JOINED or any(map(_makes_rows, query.expressions)):
             raise NotMergeableError("above joined windows the view store computes columns and conditions")
         for alias, below in relations(query).items():
@@ -111,7 +112,7 @@ class _Sides:
 
     def _add(self, query: exp.Select) -> str:
         if sum(table.name in self._streams for table in scans(query)) != 1:
-            raise NotMergeableError("the view store joins windows of one GROUP BY over one stream each")
+            raise NotMergeableError(_ONE_GROUP)
         fields = tuple(_field(item) for item in query.expressions)
         parts = pane_parts(query, self._panes, fields)
         name = f"__closed_{len(self._names)}"
