@@ -51,9 +51,13 @@ def test_both_sides_are_reduced_by_pane() -> None:
     assert [str(column.type) for column in made.columns] == ["STRING", "TIMESTAMP", "BIGINT", "DOUBLE"]
     assert (made.uses_event_time, made.spread_us, made.kept, made.rests) == (True, 10 * SECOND, (), True)
     assert flat(made.late).count("window(") == 2, "late rows are told of both streams"
-    assert "keeps the windows of both sides of the join, and joins them when they close" in plan_text(
-        planned(f"CREATE MATERIALIZED VIEW v AS {query};")
-    )
+    told = plan_text(planned(f"CREATE MATERIALIZED VIEW v AS {query};"))
+    assert "keeps the windows of both sides of the join, and joins them when they close" in told
+    assert "WindowJoin  kind inner, strategy view store" in told
+    assert "state       WindowJoin" not in told
+    assert told.count("state       Aggregate") == 2
+    told = plan_text(planned(f"CREATE MATERIALIZED VIEW v WITH (state = 'spark') AS {query};"))
+    assert "state       WindowJoin" in told
     spark = job(query, state="spark")
     assert (spark.kind, spark.joined) == ("append", None)
     assert spark.how.endswith("windows close there")
