@@ -92,11 +92,15 @@ def _job(plan: LogicalPlan) -> JobPlan | NotYetError | None:
 
 
 def _as_run(plan: LogicalPlan, job: JobPlan | NotYetError | None) -> LogicalPlan:
-    """The plan with the operators that its job has in the place of a join."""
+    """The plan with the joins that its job has, or the operators that it has in their place."""
     from penstock.plan.best_nodes import without_join
+    from penstock.plan.joined_nodes import joined_by_store
 
-    best = job.merge.best if job is not None and not isinstance(job, NotYetError) and job.merge is not None else None
-    return plan if best is None else without_join(plan)
+    if job is None or isinstance(job, NotYetError) or job.merge is None:
+        return plan
+    if job.joined is not None:
+        return joined_by_store(plan)
+    return plan if job.merge.best is None else without_join(plan)
 
 
 def _engine(job: JobPlan | NotYetError | None) -> str | None:

@@ -1,9 +1,9 @@
 """What a job runs, as it is planned: Spark's text, the scans below it, and what the view store does.
 
 Six kinds of job. `append`: Spark only adds rows. `merge`: Spark aggregates each batch and the view store, which holds
-the state, merges it. `panes`: the same for hopping windows, which the view store closes. `windows`: the same for
-windows that show each change. `update`: Spark keeps the state, and its rows replace those of the same key. `finish`:
-Spark hands rows over, and the view store, which keeps them, answers the query.
+the state, merges it. `panes`: the same for windows, which the view store closes, and may join then. `windows`: the same
+for windows that show each change. `update`: Spark keeps the state, and its rows replace those of the same key.
+`finish`: Spark hands rows over, and the view store, which keeps them, answers the query.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.plan.finish_plan import FinishPlan
     from penstock.plan.job_dimensions import DimensionPlan, StaticView
     from penstock.plan.job_scans import ScanPlan
+    from penstock.plan.joined_pane_plan import JoinedPanes
     from penstock.plan.kept_state import Kept
     from penstock.plan.lookups import LookupTexts
     from penstock.plan.merge_plan import MergePlan, Reduction
@@ -70,6 +71,7 @@ class JobPlan:
     dimensions: tuple[DimensionPlan, ...] = ()
     static: tuple[StaticView, ...] = ()  # views over those of dimensions, that the core reads too
     panes: PanePlan | None = None
+    joined: JoinedPanes | None = None  # several sides of panes, and what is made of their windows when they close
     finish: FinishPlan | None = None  # of an append over a view: what is made of each of its rows, and nothing is kept
     ttl_us: int | None = None  # how long the view store keeps a key that no row comes for (merge), or a row (finish)
     views: tuple[str, ...] = ()  # materialized views that the view store reads for it

@@ -20,6 +20,7 @@ from penstock.plan.job_dimensions import DimensionPlan, kept_beside, static_node
 from penstock.plan.job_model import JobKind, JobPlan, OutputColumn
 from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
 from penstock.plan.join_times import note_stand_in
+from penstock.plan.joined_panes import JoinOfPanes, joined_panes
 from penstock.plan.kept_state import kept_state
 from penstock.plan.late_plan import late_text
 from penstock.plan.lookups import LookupTexts, with_lookups
@@ -252,12 +253,14 @@ def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
     no_panes = ""
     if state != "spark":
         try:
+            joined = joined_panes(plan, found)
+            if joined is not None:
+                return _joined_job(plan, found, joined)
             panes = panes_of(plan, found)
-        except NotMergeableError as error:
-            no_panes = f": {error}"
-        else:
             if panes is not None:
                 return _panes_job(plan, found, panes)
+        except NotMergeableError as error:
+            no_panes = f": {error}"
     return _made(plan, found, "append", found.tree, how=f"Spark; {_kept(found.tree)}{no_panes}")
 
 
@@ -278,6 +281,25 @@ def _panes_job(plan: LogicalPlan, found: JobScans, panes: Panes) -> JobPlan:
         how=how,
     )
     return replace(made, panes=panes.plan, kept=())
+
+
+def _joined_job(plan: LogicalPlan, found: JobScans, parts: JoinOfPanes) -> JobPlan:
+    """Windows of several GROUP BYs, which the view store joins when they close."""
+    length, sides = duration_words(parts.panes.pane_us), len(parts.joined.sides)
+    kept = "keeps the windows" if parts.panes.windows == 1 else "makes windows of the panes"
+    made = _made(
+        plan,
+        found,
+        "panes",
+        parts.core,
+        batch=spark_sql(parts.batch),
+        reductions=parts.reductions,
+        merge=parts.merge,
+        how=f"Spark aggregates each batch by {'window' if parts.panes.windows == 1 else 'pane'} of {length}, the view "
+        f"store {kept} of {'both' if sides == 2 else f'all {sides}'} sides of the join, and joins them when they close",
+    )
+    columns = tuple(replace(column, type=kind) for column, kind in zip(made.columns, parts.types, strict=True))
+    return replace(made, panes=parts.panes, joined=parts.joined, columns=columns, kept=())
 
 
 def _best_job(plan: LogicalPlan, found: JobScans, best: BestRows) -> JobPlan:

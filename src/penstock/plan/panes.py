@@ -44,6 +44,7 @@ from penstock.types import BIGINT, TIMESTAMP
 if TYPE_CHECKING:
     from penstock.plan.job_scans import JobScans
     from penstock.plan.logical import LogicalPlan
+    from penstock.plan.relation import Field
     from penstock.plan.windows import WindowSpec
 
 # The rows of a view go to the store anyway. Those of a sink can stay with Spark's executors, and do unless panes are
@@ -52,6 +53,7 @@ FEWEST_WINDOWS_OF_A_SINK: Final = 3
 # Results for which the view store can keep windows: a view, and a sink, which is handed what closes.
 STORED: Final = frozenset({"materialized view", "sink", "topic"})
 _CUT: Final = ("TUMBLE", "HOP")  # the windows that panes make up
+_KINDS: Final = "panes are kept for TUMBLE and HOP"
 _ABOVE: Final = frozenset({"expressions", "from_", "where"})
 _GROUPED: Final = frozenset({"expressions", "from_", "where", "joins", "group", "having"})
 
@@ -69,7 +71,7 @@ def panes_of(plan: LogicalPlan, found: JobScans) -> Panes | None:
     spec = _window(plan)
     if spec is None:
         return None
-    made = _plan(spec)
+    made = pane_plan(spec)
     if plan.root.kind != "materialized view" and made.windows < FEWEST_WINDOWS_OF_A_SINK:
         return None
     return _panes(plan, found, made, None)
@@ -78,23 +80,31 @@ def panes_of(plan: LogicalPlan, found: JobScans) -> Panes | None:
 def best_panes(plan: LogicalPlan, found: JobScans, best: BestRows) -> Panes:
     """The panes of windows of which only the best rows are shown; NotMergeableError where Spark has to join them."""
     specs = [node.window for node in plan.nodes() if isinstance(node, Join) and node.window is not None]
-    if len(specs) != 1 or specs[0].kind not in _CUT:
-        raise NotMergeableError("panes are kept for TUMBLE and HOP")
+    if len(specs) != 1:
+        raise NotMergeableError(_KINDS)
     if any(isinstance(node, Aggregate) and node.grouping_sets for node in plan.nodes()):
         raise NotMergeableError("there are grouping sets")
-    return _panes(plan, found, _plan(specs[0]), best)
+    return _panes(plan, found, pane_plan(specs[0]), best)
 
 
-def _plan(spec: WindowSpec) -> PanePlan:
+def pane_plan(spec: WindowSpec) -> PanePlan:
+    """How windows are cut into panes; NotMergeableError for those that are not made of panes of one length."""
+    if spec.kind not in _CUT:
+        raise NotMergeableError(_KINDS)
     slide = spec.slide_us or spec.size_us
     return PanePlan(spec.size_us, slide, spec.offset_us % slide)
 
 
 def _panes(plan: LogicalPlan, found: JobScans, made: PanePlan, best: BestRows | None) -> Panes:
-    tree = found.tree.copy()
-    if len(found.scans) != 1 or not one_aggregate(tree):
+    if len(found.scans) != 1 or not one_aggregate(found.tree):
         raise NotMergeableError("panes are kept for one stream and one GROUP BY")
-    folded = running(tree)
+    parts = pane_parts(found.tree, made, plan.columns, best)
+    return Panes(parts, replace(made, shown=parts.shown))
+
+
+def pane_parts(tree: exp.Expr, made: PanePlan, fields: tuple[Field, ...], best: BestRows | None = None) -> Merged:
+    """A grouped SELECT by pane, with the projections over it; NotMergeableError where Spark has to keep its windows."""
+    folded = running(tree.copy())
     key = window_key(folded.block) if folded is not None else None
     place = window_call(folded.block, key) if folded is not None and key is not None else None
     if folded is None or key is None or place is None or place[1].name.lower() != "window":
@@ -112,10 +122,10 @@ def _panes(plan: LogicalPlan, found: JobScans, made: PanePlan, best: BestRows | 
     known = [(name, typed(bound, TIMESTAMP)) for name, bound in bounds.items()]
     stands_for = Pane(pane, (*known, (WINDOW, typed(key.copy(), WINDOW_TYPE))))
     folded, compared = (folded, None) if best is None else _compared(folded, best)
-    parts = merged(folded.with_keys(keys), plan.columns, stands_for, compared)
+    parts = merged(folded.with_keys(keys), fields, stands_for, compared)
     if reads_window(parts.core, PANE):
         raise NotMergeableError("the window is read before its rows are aggregated")
-    return Panes(parts, replace(made, shown=parts.shown))
+    return parts
 
 
 def _compared(folded: Running, best: BestRows) -> tuple[Running, Compared]:

@@ -109,11 +109,12 @@ def _with_types(text: str, columns: list[tuple[str, SqlType | None]], plan: Logi
 
 
 def kept_query(
-    tree: exp.Expr, types: Mapping[str, Mapping[str, SqlType | None]], asked: AskedOfSpark
+    tree: exp.Expr, types: Mapping[str, Mapping[str, SqlType | None]], asked: AskedOfSpark | None = None
 ) -> tuple[str, list[tuple[str, SqlType | None]]]:
     """DuckDB's text of a query over kept rows, and its columns; DiffersError where it might mean something else.
 
-    It is the same whenever it is asked: the clock is not in it. `asked` takes the expressions that only Spark knows.
+    It is the same whenever it is asked: the clock is not in it. `asked` takes the expressions that only Spark
+    knows; without it, there is no text of them.
     """
     return _Queries({name: dict(columns) for name, columns in types.items()}, clock=False, asked=asked).query(tree, {})
 

@@ -258,6 +258,7 @@ def view_spec_of(spec: JobSpec, found: dict[str, SqlType]) -> ViewSpec:
         retention_us=_microseconds(retention),
         hidden=hidden,
         panes=plan.panes,
+        joined=plan.joined,
         windows=plan.windows,
         finish=plan.finish.with_types(found) if plan.finish is not None else None,
         ttl_us=plan.ttl_us,

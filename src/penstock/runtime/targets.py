@@ -71,9 +71,10 @@ class ViewTarget:
         self.view: str | None = view
         self._plan = plan
         self._nothing = _empty(types) if plan.rests else None  # the batch only closes windows
-        # A join can make many rows of few.
         self._handed_on = 0  # so many large batches are handed over as they are
-        self._small = SmallBatches.of(plan.merge, plan.reductions, types) if len(plan.scans) == 1 else None
+        # A join can make many rows of few; windows that the store joins are not joined in the batch.
+        row_by_row = len(plan.scans) == 1 or plan.joined is not None
+        self._small = SmallBatches.of(plan.merge, plan.reductions, types) if row_by_row else None
 
     def take(self, frame: DataFrame, input_rows: int, batch_id: int) -> pa.Table | None:
         if self._plan.batch is None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.plan.finish_plan import FinishPlan
+    from penstock.plan.joined_pane_plan import JoinedPanes
     from penstock.plan.merge_plan import MergePlan
     from penstock.plan.pane_plan import PanePlan
     from penstock.plan.windows_plan import WindowsPlan
@@ -30,10 +31,10 @@ class ViewSpec:
 
     `columns` are the ones a reader sees. `hidden` are further columns of the batches of `update` views, kept but not
     shown. `key` are names of either; a `merge` view takes its keys from the merge plan. A `panes` view has a merge plan
-    too, and rows are only added to it, as windows close. A `windows` view has one as well; its rows change until their
-    windows close. A `finish` view is answered from the rows of its batches, which it keeps. `retention_us` is how long
-    changes can be asked for, None for ever. `ttl_us` is how long a `merge` view keeps a key that no row comes for, and
-    a `finish` view a row; None for ever.
+    too, and rows are only added to it, as windows close; `joined` says what is made of windows that are joined. A
+    `windows` view has one as well; its rows change until their windows close. A `finish` view is answered from the rows
+    of its batches, which it keeps. `retention_us` is how long changes can be asked for, None for ever. `ttl_us` is how
+    long a `merge` view keeps a key that no row comes for, and a `finish` view a row; None for ever.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ViewSpec:
     retention_us: int | None = None
     hidden: tuple[tuple[str, SqlType], ...] = ()
     panes: PanePlan | None = None
+    joined: JoinedPanes | None = None
     windows: WindowsPlan | None = None
     finish: FinishPlan | None = None
     ttl_us: int | None = None

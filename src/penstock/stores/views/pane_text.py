@@ -9,39 +9,41 @@ from penstock.errors import InternalError
 from penstock.plan.pane_plan import END, PANE, START, TIME, TIME_BEFORE_END_US, WINDOW
 from penstock.stores.duckdb_types import duckdb_type, quoted
 from penstock.stores.views.merges import MERGES
-from penstock.stores.views.model import ViewSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.plan.merge_plan import MergePlan
+    from penstock.plan.pane_plan import PanePlan
     from penstock.types import SqlType
 
 _WINDOW: Final = "w"  # the end of a window that a pane lies in
 
 
 class PaneText:
-    """The statements of one view; `panes` is the table they stand in."""
+    """The statements over the panes of one GROUP BY; `panes` is the table they stand in, `types` are those of its
+    columns."""
 
-    def __init__(self, spec: ViewSpec, panes: str) -> None:
-        if spec.panes is None or spec.merge is None:
-            raise InternalError(f"view {spec.name} is not kept as panes")
+    def __init__(self, view: str, panes: str, plan: PanePlan, merge: MergePlan, types: Sequence[SqlType]) -> None:
         self._panes = panes
-        self._plan = spec.panes
-        self._merge = spec.merge
-        keys = [key for key in spec.merge.keys if key.name != PANE]
-        self._keys = [(f"k{place}", key.name, _type(spec, key.type)) for place, key in enumerate(keys)]
+        self._plan = plan
+        self._merge = merge
+        keys = [key for key in merge.keys if key.name != PANE]
+        self._keys = [(f"k{place}", key.name, _type(view, key.type)) for place, key in enumerate(keys)]
         self._partials = [
-            (f"p{place}", part.name, _type(spec, part.type), MERGES[part.how].format(f"p{place}"))
-            for place, part in enumerate(spec.merge.partials)
+            (f"p{place}", part.name, _type(view, part.type), MERGES[part.how].format(f"p{place}"))
+            for place, part in enumerate(merge.partials)
         ]
         self._columns = [
             f"CAST({column.expression} AS {duckdb_type(kind)})"
-            for column, (_, kind) in zip(spec.merge.columns, spec.columns, strict=True)
+            for column, kind in zip(merge.columns, types, strict=True)
         ]
         self.stored = [
             ("pane", "BIGINT"),
             *((stored, kind) for stored, _, kind in self._keys),
             *((stored, kind) for stored, _, kind, _ in self._partials),
         ]
-        self._best = spec.merge.best
+        self._best = merge.best
         self._rows = self._best is not None and self._best.rows
         self.given = [PANE, *(name for _, name, _ in self._keys), *(name for _, name, _, _ in self._partials)]
         self.staged = ", ".join(f"CAST({name} AS {kind})" for name, kind in self.stored)
@@ -78,7 +80,13 @@ class PaneText:
         return "".join(f", CAST({merge} AS {kind}) AS {quoted(name)}" for _, name, kind, merge in self._partials)
 
     def closing(self, after: int, upto: int) -> str:
-        """The rows of the windows that end after one watermark and not after the next, as the view stores them."""
+        """The rows of the windows that end after one watermark and not after the next, window by window, as the view
+        stores them."""
+        order = ", ".join((quoted(END), *(quoted(name) for _, name, _ in self._keys)))
+        return f"{self.closed(after, upto)} ORDER BY {order}"
+
+    def closed(self, after: int, upto: int) -> str:
+        """The same in any order: c0, c1, … are the columns."""
         names = "".join(f"{stored} AS {quoted(name)}, " for stored, name, _ in self._keys)
         bounds = {START: self._start, END: _WINDOW, TIME: f"{_WINDOW} - {TIME_BEFORE_END_US}"}
         times = ", ".join(f"make_timestamp({value}) AS {quoted(name)}" for name, value in bounds.items())
@@ -94,8 +102,7 @@ class PaneText:
             wanted = f"{'max' if self._best.largest else 'min'}({self._best.value}) OVER (PARTITION BY {by})"
             groups = f"SELECT * FROM ({groups}){keep} QUALIFY {self._best.value} = {wanted}"
             keep = _where(self._best.keep)
-        order = ", ".join((quoted(END), *(quoted(name) for _, name, _ in self._keys)))
-        return f"SELECT {shown} FROM ({groups}){keep} ORDER BY {order}"
+        return f"SELECT {shown} FROM ({groups}){keep}"
 
     def tidied(self, floor: int, closed_us: int) -> str:
         """What is left of the panes of batches up to `floor`, which are taken out, for windows that end later."""
@@ -131,7 +138,7 @@ class PaneText:
         bounds = f"make_timestamp({self._start}) AS window_start, make_timestamp({_WINDOW}) AS window_end"
         return (
             f"SELECT {key} AS key, {bounds}{values} FROM ({self._of_windows(after, None)}) "
-            f"GROUP BY {', '.join((*keys, _WINDOW))} ORDER BY {_WINDOW}, key"
+            f"GROUP BY {', '.join((*keys, _WINDOW))}"
         )
 
 
@@ -144,7 +151,7 @@ def _over(time: str, offset_us: int, by: int) -> str:
     return f"((({time} - {offset_us % by}) % {by} + {by}) % {by})"
 
 
-def _type(spec: ViewSpec, kind: SqlType | None) -> str:
+def _type(view: str, kind: SqlType | None) -> str:
     if kind is None:
-        raise InternalError(f"a type of view {spec.name} is not known")
+        raise InternalError(f"a type of view {view} is not known")
     return duckdb_type(kind)

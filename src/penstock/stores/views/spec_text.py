@@ -11,6 +11,7 @@ from penstock.types import Field, SqlType
 
 if TYPE_CHECKING:
     from penstock.plan.finish_plan import Asked, BestOfKey, FinishPlan, KeptRows, RowChanges
+    from penstock.plan.joined_pane_plan import JoinedPanes
     from penstock.plan.merge_plan import MergePlan
     from penstock.plan.pane_plan import PanePlan
     from penstock.plan.windows_plan import WindowsPlan
@@ -29,6 +30,11 @@ def spec_to_text(spec: ViewSpec) -> str:
     }
     if spec.panes is not None:
         document["panes"] = asdict(spec.panes)
+    if spec.joined is not None:
+        document["joined"] = {
+            "sides": [[side.name, asdict(side.panes), _merge_out(side.merge)] for side in spec.joined.sides],
+            "text": spec.joined.text,
+        }
     if spec.windows is not None:
         document["windows"] = asdict(spec.windows)
     if spec.finish is not None:
@@ -50,6 +56,7 @@ def spec_from_text(text: str) -> ViewSpec:
         retention_us=document["retention_us"],
         hidden=tuple((name, _type_in(kind)) for name, kind in document["hidden"]),
         panes=_panes_in(document["panes"]) if "panes" in document else None,
+        joined=_joined_in(document["joined"]) if "joined" in document else None,
         windows=_windows_in(document["windows"]) if "windows" in document else None,
         finish=_finish_in(document["finish"]) if "finish" in document else None,
         ttl_us=document.get("ttl_us"),
@@ -62,6 +69,13 @@ def _panes_in(document: dict[str, Any]) -> PanePlan:
     shown = tuple((name, partial) for name, partial in document["shown"])
     cumulates = bool(document.get("cumulates"))  # what was written before there was CUMULATE does not say
     return PanePlan(document["size_us"], document["slide_us"], document["offset_us"], shown, cumulates)
+
+
+def _joined_in(document: dict[str, Any]) -> JoinedPanes:
+    from penstock.plan.joined_pane_plan import JoinedPanes, PaneSide
+
+    sides = (PaneSide(name, _panes_in(panes), _merge_in(merge)) for name, panes, merge in document["sides"])
+    return JoinedPanes(tuple(sides), document["text"])
 
 
 def _windows_in(document: dict[str, Any]) -> WindowsPlan:
