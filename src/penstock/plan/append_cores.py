@@ -59,7 +59,8 @@ def append_core(context: PlanContext, tree: exp.Expr, bind: Bind) -> Relation | 
         context.repeated = dict(_subqueries(context, tree))
         return None
     name, context.view = context.view, ""
-    tried = _tried(context, tree, bind)
+    in_front, context.in_front = context.in_front, False
+    tried = _tried(context, tree, bind, in_front=in_front)
     if tried is None:
         return None
     trial, relation, static = tried
@@ -80,7 +81,9 @@ def above_core(context: PlanContext, tree: exp.Expr, bind: Bind) -> exp.Expr:
     return tree if _tried(context, split.args["from_"].this.this, bind) is None else split
 
 
-def _tried(context: PlanContext, tree: exp.Expr, bind: Bind) -> tuple[PlanContext, Relation, frozenset[str]] | None:
+def _tried(
+    context: PlanContext, tree: exp.Expr, bind: Bind, *, in_front: bool = False
+) -> tuple[PlanContext, Relation, frozenset[str]] | None:
     """A subquery planned for Spark alone; None where it has to change rows, or has nothing to do there."""
     if not isinstance(tree, exp.Select | exp.SetOperation) or _shares(context, tree):
         return None
@@ -94,7 +97,7 @@ def _tried(context: PlanContext, tree: exp.Expr, bind: Bind) -> tuple[PlanContex
         forgets = context.forgets and _for_ever(relation.node)
         if (
             forgets
-            or not (_keeps(relation.node) or _prepares(relation))
+            or not (_keeps(relation.node, in_front=in_front) or _prepares(relation))
             or trial.subqueries
             or relation.open
             or relation.unmerged
@@ -134,7 +137,7 @@ def _for_ever(node: Node) -> bool:
     return any(each.state is not None and each.state.bound is None for each in firsts)
 
 
-def _keeps(node: Node) -> bool:
+def _keeps(node: Node, *, in_front: bool) -> bool:
     """Whether Spark only adds rows, and does more for it than to filter and compute."""
     if node.bounded or node.mode is not Mode.APPEND:
         return False
@@ -142,11 +145,16 @@ def _keeps(node: Node) -> bool:
     if any(isinstance(each, WindowAssign | Aggregate) and each.window and each.window.processing for each in nodes):
         return False  # the view store closes windows of the clock
     joins = [each for each in nodes if isinstance(each, Join)]
-    if any(join.strategy == "stream" and join.state is not None and join.state.bound is None for join in joins):
+    if not in_front and any(_endless(join) for join in joins):
         return False  # the rows of both sides are kept anyway: the store answers that join
     return bool(joins) or any(
         isinstance(each, Aggregate | Deduplicate | SessionRows | TopN | Unnest | WindowAssign) for each in nodes
     )
+
+
+def _endless(join: Join) -> bool:
+    """Whether Spark keeps every row of both sides."""
+    return join.strategy == "stream" and join.state is not None and join.state.bound is None
 
 
 def _prepares(relation: Relation) -> bool:

@@ -111,6 +111,7 @@ class PlanContext:
     repeated: dict[str, int] = field(default_factory=dict)  # how often each subquery stands in the statement
     views: int = 0  # put in place so far
     all_versions: bool = False  # the relation that is read next is joined as of an event time
+    in_front: bool = False  # the relation that is read next meets once what is joined with it as of PROCTIME()
     view: str = ""  # the name of the view whose query is bound next
     grace_us: int | None = None  # the delay of watermarks below a window that says how long it waits for late rows
     depth: int = 0  # 0: the outermost SELECT, whose emission the statement says

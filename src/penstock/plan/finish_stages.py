@@ -48,6 +48,7 @@ _NOT_APART: Final = (
     "the rows in front of a join as of PROCTIME() change, and nothing that the query reads of them tells them apart",
     "let it read their key, such as the columns of their GROUP BY or PRIMARY KEY; or leave FOR SYSTEM_TIME out",
 )
+_ROWS_IN_FRONT: Final = "the rows in front"
 _FRONT: Final = "__front_key"  # how the columns of an answer begin that tell whose rows in front they are of
 _NOT_BY_ROWS: Final = ("distinct", "limit", "offset", "laterals", "joins")
 
@@ -251,7 +252,8 @@ class Stages:
         front = block.args["from_"].this
         if isinstance(front, exp.Subquery):
             self._cut(front.this)
-            table = self._leaf(front.this, outputs(front.this), [], front.alias, front.alias)
+            words = _ROWS_IN_FRONT if front.alias.startswith(HIDDEN_PREFIX) else front.alias
+            table = self._leaf(front.this, outputs(front.this), [], front.alias, words)
             if table is None:
                 raise NotFinishableError(*_NOT_ALONE)
             front.replace(table)

@@ -24,7 +24,7 @@ from penstock.plan.finish_versions import one_version_a_moment
 from penstock.plan.from_clause import NAMELESS
 from penstock.plan.kept_fewer import batch_text, kept_fewer
 from penstock.plan.kept_random import check_random, differs
-from penstock.plan.met_once import passing_rows, set_clock_apart
+from penstock.plan.met_once import keep_front_keys, passing_rows, set_clock_apart
 from penstock.plan.moving_clock import settle_clock
 from penstock.plan.nodes import Core, Filter, Finish, Join, Output, Project, Scan, all_nodes
 from penstock.plan.prune import prune
@@ -210,6 +210,7 @@ def finished(plan: LogicalPlan) -> Finished:
             "a table function is not answered by the view store",
             "put it into a subquery over its stream, FROM (SELECT … FROM … CROSS JOIN LATERAL …), or write UNNEST",
         )
+    keep_front_keys(tree, known)
     prune(tree)
     settle_lists(tree)
     try:

@@ -39,7 +39,8 @@ from penstock.plan.kept_windows import (
 )
 from penstock.plan.lateral import asked_once, beside_a_stream, lateral_query, reads_relations
 from penstock.plan.leaves import as_leaf, carrier
-from penstock.plan.nested_joins import NESTED, joined_columns, unbracketed
+from penstock.plan.met_front import names_inside, stands_in_front
+from penstock.plan.nested_joins import NESTED, joined_columns, named_inside, unbracketed
 from penstock.plan.nodes import Node, Values, WindowAssign, all_nodes
 from penstock.plan.pending_joins import PendingJoin, connected_first
 from penstock.plan.relation import Field
@@ -93,7 +94,9 @@ def plan_from(context: PlanContext, tree: exp.Select, scope: Scope, binder: Expr
         made, node = unnest_as_source(first, scope, binder)
         bound = Bound(node, made)
         return _rest(context, bound, tree, joins, scope, binder)
+    context.in_front = stands_in_front(first)
     relation, leaf, source = _item(context, first, scope)
+    context.in_front, leaf = False, named_inside(leaf, names_inside(first))
     bound = Bound(relation.node, source)
     _enter(bound, scope, leaf, relation, first)
     bound.carrier = carrier(leaf)
@@ -127,7 +130,7 @@ def _joined_item(context: PlanContext, item: exp.Expr, scope: Scope) -> tuple[Re
     context.depth -= 1
     alias = f"{NESTED}{sum(bool(leaf.inside) for leaf in scope.leaves)}"
     leaf, tree = as_leaf(relation, alias)
-    return relation, replace(leaf, inside=inside), tree
+    return relation, named_inside(leaf, inside), tree
 
 
 def _item(context: PlanContext, item: exp.Expr, scope: Scope) -> tuple[Relation, Leaf, exp.Expr]:
@@ -208,12 +211,17 @@ def _window_table(context: PlanContext, item: WindowTable, scope: Scope) -> Rela
     core = _windowed_core(context, item) if context.kept and not open_session else None
     if core is not None:
         return core
+    cores = dict(context.cores)
     relation, leaf, _ = _item(context, inner, Scope(outer=scope.outer))
     made = assign_window(context, relation, leaf, item)
     endless = context.open_windows or never_closes(made.node)
     by_clock = context.emit is Emit.FINAL and on_clock(made.node)
     if context.kept and (open_session or by_clock or (context.emit is not Emit.FINAL and endless)):
-        return _kept_window(context, item, made, scope, closed=by_clock) or made
+        planned, context.cores = context.cores, cores  # those of the rows: they are planned anew
+        kept = _kept_window(context, item, made, scope, closed=by_clock)
+        if kept is not None:
+            return kept
+        context.cores = planned
     return made
 
 

@@ -17,12 +17,16 @@ from sqlglot import exp
 from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.finish_plan import ONCE
+from penstock.plan.finish_unique import unique_columns
 from penstock.plan.moving_clock import reads_clock
-from penstock.plan.spark_blocks import aggregates, relations
+from penstock.plan.nodes import Core, Scan
+from penstock.plan.prune import keep_columns
+from penstock.plan.relation import HIDDEN_PREFIX, Mode
+from penstock.plan.spark_blocks import aggregates, outputs, relations
 from penstock.plan.trees import aliased, column, stand_in, subquery, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from penstock.plan.finish_plan import KeptRows, Stage
 
@@ -96,7 +100,8 @@ def set_met_apart(query: exp.Select) -> exp.Subquery | None:
             return node
         name = next((known for value, known in taken if value == node), None)
         if name is None:
-            name = f"{node.table}_{node.name}_{len(taken)}"
+            owner = "" if node.table.startswith(HIDDEN_PREFIX) else f"{node.table}_"
+            name = f"{owner}{node.name}_{len(taken)}"
             taken.append((node.copy(), name))
         return stand_in(typed(column(name, _MET), spark_type(node)), node)
 
@@ -116,6 +121,17 @@ def set_met_apart(query: exp.Select) -> exp.Subquery | None:
     query.set("from_", exp.From(this=made))
     query.set("joins", joins[count:])
     return made
+
+
+def keep_front_keys(tree: exp.Query, known: Mapping[str, Scan | Core]) -> None:
+    """Lets the subqueries in front of such joins show by what their rows are told apart, whether it is read or not."""
+    keys = {name: scan.key if isinstance(scan, Scan) and scan.changes is not Mode.APPEND else None
+            for name, scan in known.items()}  # fmt: skip
+    for query in tree.find_all(exp.Select):
+        front = query.args["from_"].this if query.args.get("from_") is not None else None
+        once = any(join.method == ONCE for join in query.args.get("joins") or [])
+        if once and isinstance(front, exp.Subquery):
+            keep_columns(front, unique_columns(front.this, keys, outputs(front.this)) or ())
 
 
 def set_clock_apart(tree: exp.Query) -> None:

@@ -6,6 +6,7 @@ every column of u and q, each under a name that no other has, and the scope know
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -60,8 +61,18 @@ def joined_columns(leaves: Sequence[Leaf], joins: Sequence[exp.Expr]) -> tuple[l
             made = _unlike(f"{owner}_{shown}" if owner else shown, known)
             items.append(aliased(column(shown, owner), made))
             bare = not leaf.inside or leaf.inside[entry.name].bare
-            known[made] = Inside(owner, shown, bare=bare and shown.casefold() not in map(str.casefold, merged))
+            bare = bare and shown.casefold() not in map(str.casefold, merged)
+            known[made] = Inside(owner, shown, bare=bare, pseudo=entry.pseudo)
     return items, known
+
+
+def named_inside(leaf: Leaf, inside: dict[str, Inside]) -> Leaf:
+    """A join in brackets, whose columns have these names."""
+    fields = tuple(
+        replace(entry, pseudo=True) if entry.name in inside and inside[entry.name].pseudo else entry
+        for entry in leaf.fields
+    )
+    return replace(leaf, fields=fields, inside=inside)
 
 
 def _merged(leaves: Sequence[Leaf], joins: Sequence[exp.Expr]) -> list[str]:

@@ -12,11 +12,17 @@ from penstock.plan.spark_blocks import aggregates, makes_rows, outputs, relation
 from penstock.plan.trees import aliased, number
 
 _NOTHING = "__nothing"
+_WANTED = "penstock_wanted"
 
 
 def prune(tree: exp.Expr) -> None:
     """Takes columns that are not needed out of the subqueries of a tree, in place."""
     _prune(tree, None)
+
+
+def keep_columns(item: exp.Subquery, names: tuple[str, ...]) -> None:
+    """Says that columns of a subquery are needed, whoever reads them."""
+    item.meta[_WANTED] = names
 
 
 def _prune(query: exp.Expr, needed: set[str] | None) -> None:
@@ -50,7 +56,8 @@ def _select(select: exp.Select, needed: set[str] | None) -> None:
     read = columns_read(select)
     for alias, below in relations(select).items():
         if not isinstance(below, exp.Table):
-            _prune(below, read.get(alias, set()))
+            wanted = below.parent.meta.get(_WANTED, ()) if below.parent is not None else ()
+            _prune(below, read.get(alias, set()).union(wanted))
 
 
 def columns_read(select: exp.Select) -> dict[str, set[str]]:

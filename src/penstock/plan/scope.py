@@ -23,11 +23,13 @@ _WINDOW_FIELDS = {"start": "start", "end": "end", "window_start": "start", "wind
 
 @frozen
 class Inside:
-    """What a column of a join in brackets is called: that of `owner`, a relation in it. `bare`: also without it."""
+    """What a column of a join in brackets is called: that of `owner`, a relation in it. `bare`: also without it;
+    `pseudo`: * does not stand for it."""
 
     owner: str | None
     shown: str
     bare: bool
+    pseudo: bool = False
 
 
 @dataclass(slots=True)

@@ -28,6 +28,7 @@ from penstock.plan.joined_windows import over_joined_rows
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.kept_clock import clock_calls, stands_on_clock, with_row_clocks
 from penstock.plan.kept_windows import grouped_by_table, shows_changes
+from penstock.plan.met_front import with_front_apart
 from penstock.plan.modifiers import plan_modifiers
 from penstock.plan.moving_clock import moving_call, with_moving_clock
 from penstock.plan.names import is_proctime
@@ -60,7 +61,8 @@ from penstock.sql.spans import span_of
 from penstock.sql.statements import Emit, Name
 
 if TYPE_CHECKING:
-    pass
+    from penstock.plan.pending_joins import PendingJoin
+    from penstock.plan.unnest import LateralJoin
 
 
 _CLOCKS = frozenset({"now", "current_timestamp", "localtimestamp", "proctime", "current_date", "unix_timestamp"})
@@ -87,6 +89,8 @@ def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, 
             written = without_own_bounds(context.catalog, written)
         if changing or shows_changes(context):
             written = grouped_by_table(written, sessions_only=not changing) or written
+    if context.kept:
+        written = with_front_apart(written, lambda query: _from_of(context, query, outer))
     scope = Scope(outer=outer)
     binder = _binder(context, scope)
     inner_limit = ranked_subquery(written)
@@ -124,11 +128,17 @@ def _binder(context: PlanContext, scope: Scope) -> ExpressionBinder:
 
 
 def _scope_of(context: PlanContext, written: exp.Select, outer: Scope | None) -> Scope:
-    """The relations of a FROM clause, which is planned to know them and for nothing else."""
+    return _from_of(context, written, outer)[0]
+
+
+def _from_of(
+    context: PlanContext, written: exp.Select, outer: Scope | None
+) -> tuple[Scope, Node, list[PendingJoin | LateralJoin]]:
+    """The relations of a FROM clause, the first operator and the joins: it is planned to know them and no more."""
     trial = replace(context, reads={}, depends_on={}, functions={}, notices={}, warnings={}, cores={}, subqueries=[])
     scope = Scope(outer=outer)
-    plan_from(trial, written.copy(), scope, _binder(trial, scope))
-    return scope
+    bound = plan_from(trial, written.copy(), scope, _binder(trial, scope))
+    return scope, bound.node, bound.pending
 
 
 def _with_row_clocks(context: PlanContext, written: exp.Select) -> exp.Select:

@@ -129,6 +129,39 @@ def test_upserts_meet_what_is_there_when_they_come(versioned: bool, tmp_path: Pa
     found.store.close()
 
 
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+def test_joined_rows_meet_what_is_there_when_they_come(kind: str, tmp_path: Path) -> None:
+    """A join in front, beside the join that is met once: the pairs are rows like any other, told apart by both keys."""
+    query = f"""SELECT l.v, r.w, u.x FROM l {kind} r ON l.k = r.k AND r.w > 0
+    LEFT JOIN u FOR SYSTEM_TIME AS OF PROCTIME() ON l.v = u.k"""
+    found = Changing(query, tmp_path / "views.duckdb", versioned=False)
+    assert found.job.finish is not None
+    assert [stage.meets for stage in found.job.finish.stages].count(True) == 1
+    rnd = random.Random(f"pairs {kind}")  # noqa: S311 - test data
+    pairs: dict[Row, Row] = {}
+    met: dict[Row, list[Row]] = {}
+    for number in range(40):
+        batch = found.batch(rnd)
+        if number % 3 == 1:
+            batch["l"] = batch["r"] = []  # only what is met changes
+        found.add(number, batch)
+        right = [(row[0], row[1]) for row in found.latest["u"]]
+        before, pairs = pairs, {}
+        for k, id_, v, *_ in found.latest["l"]:
+            there = [(row[1], row[2]) for row in found.latest["r"] if row[0] == k is not None and (row[2] or 0) > 0]
+            for other, w in there or ([(None, None)] if kind == "LEFT JOIN" else []):
+                pairs[id_, other] = (v, w)
+        for gone in {*before} - {*pairs}:
+            del met[gone]
+        for pair, (v, w) in pairs.items():
+            if before.get(pair) != (v, w):
+                met[pair] = [(v, w, x) for key, x in right if key == v] or [(v, w, None)]
+        expected = Counter(row_text(row) for rows in met.values() for row in rows)
+        assert counted(found.store.read(f"SELECT * FROM {VIEW}").table) == expected, f"batch {number}"
+    assert met
+    found.store.close()
+
+
 @pytest.mark.parametrize(
     "query",
     [

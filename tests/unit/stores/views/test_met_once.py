@@ -342,10 +342,10 @@ def test_the_time_may_be_computed_in_a_subquery() -> None:
         ),
         (
             (
-                "SELECT b.auction FROM bid b JOIN added a ON a.key = b.auction "
-                "JOIN side FOR SYSTEM_TIME AS OF NOW() AS s ON s.key = b.auction"
+                "SELECT b.auction FROM bid b JOIN side FOR SYSTEM_TIME AS OF NOW() AS t ON t.key = b.auction "
+                "JOIN added a ON a.key = b.auction JOIN side FOR SYSTEM_TIME AS OF NOW() AS s ON s.key = b.auction"
             ),
-            "not there yet in this query",
+            "tells them apart",
         ),
         (
             "SELECT b.auction, NOW() FROM bid b JOIN side FOR SYSTEM_TIME AS OF NOW() AS s ON s.key = b.auction",

@@ -152,7 +152,7 @@ def test_what_a_row_has_met_stays_as_long_as_it_is_shown() -> None:
                 "JOIN kept FOR SYSTEM_TIME AS OF PROCTIME() AS v ON l.k = v.k"
             ),
             "QUERY_NOT_YET",
-            "in front of a join as of PROCTIME() stands more than one relation",
+            "the rows in front of a join as of PROCTIME() change",
         ),
     ],
 )

@@ -1,0 +1,110 @@
+"""Joins in front of a join as of PROCTIME(): they become one relation, and every name means what it did (G16, G21)."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.plan.job_plan import plan_job
+from penstock.plan.nodes import Core, Join, all_nodes
+from penstock.plan.relation import Mode
+from tests.unit.plan.analysis import last, planned
+
+DECLARED = """
+CREATE STREAM o (id BIGINT, cur STRING, at TIMESTAMP, seen AS PROCTIME(), WATERMARK FOR at AS at);
+CREATE STREAM p (order_id BIGINT, cur STRING, amount BIGINT, at TIMESTAMP, WATERMARK FOR at AS at);
+CREATE STREAM baskets (id BIGINT, curs ARRAY<STRING>);
+CREATE TABLE rates (cur STRING, rate BIGINT, PRIMARY KEY (cur) NOT ENFORCED) WITH (connector = 'topic', changes = 'upsert');
+CREATE TABLE accounts (id BIGINT, owner BIGINT, cur STRING, PRIMARY KEY (id) NOT ENFORCED)
+WITH (connector = 'topic', changes = 'upsert');
+CREATE TABLE owners (num BIGINT, name STRING, PRIMARY KEY (num) NOT ENFORCED) WITH (connector = 'topic', changes = 'upsert');
+CREATE MATERIALIZED VIEW most AS SELECT cur, MAX(amount) AS most FROM p GROUP BY cur;
+"""
+RATES = "rates FOR SYSTEM_TIME AS OF PROCTIME() AS r"
+PAIRS = "o JOIN p ON o.id = p.order_id"
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        (f"SELECT o.id, p.amount, r.rate FROM {PAIRS} JOIN {RATES} ON o.cur = r.cur", "id amount rate"),
+        (f"SELECT amount, p.cur, rate FROM {PAIRS} LEFT JOIN {RATES} ON p.cur = r.cur", "amount cur rate"),
+        (f"SELECT o.*, rate FROM {PAIRS} JOIN {RATES} ON o.cur = r.cur", "id cur at seen rate"),
+        (
+            f"SELECT * FROM o JOIN p USING (cur, at) JOIN {RATES} USING (cur)",
+            "cur at id seen order_id amount rate",
+        ),
+        ("SELECT rate FROM o JOIN p USING (cur) JOIN rates FOR SYSTEM_TIME AS OF o.seen AS r USING (cur)", "rate"),
+        (
+            f"SELECT b.id, c, r.rate FROM baskets b CROSS JOIN UNNEST(b.curs) AS t (c) JOIN {RATES} ON c = r.cur",
+            "id c rate",
+        ),
+        (
+            (
+                f"SELECT o.id, r.rate, most FROM o, p JOIN {RATES} ON o.cur = r.cur "
+                "LEFT JOIN most FOR SYSTEM_TIME AS OF PROCTIME() AS m ON m.cur = p.cur WHERE o.id = p.order_id AND rate > 3"
+            ),
+            "id rate most",
+        ),
+        (f"SELECT x.id, r.rate FROM (SELECT o.id, o.cur FROM {PAIRS}) AS x JOIN {RATES} ON x.cur = r.cur", "id rate"),
+    ],
+)
+def test_rows_are_only_added(query: str, columns: str) -> None:
+    plan = planned(f"{DECLARED} CREATE MATERIALIZED VIEW v AS {query};")
+    assert plan.mode is Mode.APPEND
+    assert [field.name for field in plan.columns] == columns.split()
+    finish = plan_job(plan).finish
+    assert finish is not None
+    assert finish.view.once
+    assert all(rows.passing for rows in finish.rows if rows.changes is None and rows.read is None)
+
+
+def test_what_bounds_the_streams_may_stand_in_where() -> None:
+    query = f"""SELECT o.id, r.rate FROM o, p JOIN {RATES} ON o.cur = r.cur
+    WHERE o.id = p.order_id AND p.at BETWEEN o.at AND o.at + INTERVAL '1' HOUR"""
+    plan = planned(f"{DECLARED} CREATE MATERIALIZED VIEW v AS {query};")
+    cores = [node for node in all_nodes(plan.root) if isinstance(node, Core)]
+    joins = [node for core in cores for node in all_nodes(core) if isinstance(node, Join)]
+    assert [join.state.bound is not None for join in joins if join.state is not None] == [True]
+
+
+def test_conditions_stay_behind_an_outer_join_that_makes_up_rows() -> None:
+    query = f"SELECT o.id, q.cur FROM {PAIRS} JOIN {RATES} ON o.cur = r.cur RIGHT JOIN most q ON q.most = o.id WHERE p.amount > 3"
+    plan = planned(f"{DECLARED} CREATE MATERIALIZED VIEW v AS {query};")
+    core = next(node for node in all_nodes(plan.root) if isinstance(node, Core))
+    assert not any("amount > 3" in str(getattr(node, "condition", "")) for node in all_nodes(core))
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+def test_the_keys_of_rows_that_change_need_not_be_selected(kind: str) -> None:
+    query = f"SELECT w.name, r.rate FROM accounts a {kind} owners w ON a.owner = w.num JOIN {RATES} ON a.cur = r.cur"
+    job = plan_job(planned(f"{DECLARED} CREATE MATERIALIZED VIEW v AS {query};"))
+    assert job.finish is not None
+    front, met, _ = job.finish.stages
+    assert front.words == "the rows in front"
+    assert front.unique == ("a_id", "w_num")
+    assert met.meets
+
+
+@pytest.mark.parametrize(
+    ("query", "condition", "told"),
+    [
+        (f"SELECT cur FROM {PAIRS} JOIN {RATES} ON o.cur = r.cur", "AMBIGUOUS_COLUMN", '"o", "p", "r"'),
+        (f"SELECT o.other FROM {PAIRS} JOIN {RATES} ON o.cur = r.cur", "UNKNOWN_COLUMN", '"o.other"'),
+        (
+            f"SELECT o.id FROM o JOIN p AS r ON o.id = r.order_id JOIN {RATES} ON o.cur = r.cur",
+            "DUPLICATE_ALIAS",
+            '"r"',
+        ),
+        (
+            f"SELECT o.id FROM o LEFT JOIN p ON o.id = p.order_id JOIN {RATES} ON o.cur = r.cur",
+            "VERSIONED_JOIN",
+            "apart",
+        ),
+    ],
+)
+def test_mistakes_are_told_as_ever(query: str, condition: str, told: str) -> None:
+    error = last(f"{DECLARED} CREATE MATERIALIZED VIEW v AS {query};").error
+    assert error is not None
+    assert error.condition == condition
+    assert told in f"{error} {error.hint}"
+    assert error.span is not None
