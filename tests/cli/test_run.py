@@ -215,11 +215,19 @@ def test_an_answer_that_changes_is_followed_over_a_stream(shell: Shell, query: s
     assert "stream" in shell.engine.log
 
 
-def test_an_answer_that_only_a_view_can_give_says_so(shell: Shell) -> None:
-    query = "SELECT DISTINCT t.symbol FROM trades AS t JOIN totals ON totals.symbol = t.symbol"
-    assert shell(*ONCE, script=STREAM + TOTALS + query) != 0
-    assert "has to be kept as a view: write CREATE MATERIALIZED VIEW" in " ".join(shell.err.split())
-    assert shell("check", script=f"{STREAM}{TOTALS}CREATE MATERIALIZED VIEW both AS {query};") == 0, shell.err
+BESIDE_A_VIEW = "SELECT DISTINCT t.symbol FROM trades AS t JOIN totals ON totals.symbol = t.symbol"
+
+
+def test_an_answer_over_a_stream_beside_a_view_is_asked_once(shell: Shell) -> None:
+    assert shell(*ONCE, script=STREAM + INSERT + TOTALS + BESIDE_A_VIEW) == 0, shell.err
+    assert "select once" in shell.engine.log
+
+
+def test_an_answer_over_a_stream_beside_a_view_is_followed(shell: Shell) -> None:
+    shell.engine.live = True
+    script = STREAM + INSERT + TOTALS + BESIDE_A_VIEW
+    assert shell("run", "--quiet", "--format", "json", script=script) == 130, shell.err
+    assert "stream" in shell.engine.log
 
 
 def test_a_view_whose_answer_changes_goes_on(shell: Shell) -> None:

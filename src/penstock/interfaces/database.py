@@ -28,10 +28,10 @@ from penstock.runtime import job_control
 from penstock.runtime.checkpoints import CheckpointCoordinator
 from penstock.runtime.dimension_report import explain_dimensions
 from penstock.runtime.engine import Engine
-from penstock.runtime.ephemeral import EphemeralQuery
 from penstock.runtime.inserts import append_rows
 from penstock.runtime.job import START_SECONDS
 from penstock.runtime.job_checkpoints import JobCheckpoints
+from penstock.runtime.live_queries import LiveQuery, live_query
 from penstock.runtime.realtime import explain_realtime
 from penstock.runtime.registering import register_function
 from penstock.runtime.statements import run_statement
@@ -214,9 +214,9 @@ class Database:
         finally:
             query.close()
 
-    def _follow(self, sql: str) -> EphemeralQuery:
+    def _follow(self, sql: str) -> LiveQuery:
         plan = self._query(sql)
-        query = EphemeralQuery(self._engine, plan, batch_rows=batch_rows(self._engine.session, plan))
+        query = live_query(self._engine, plan, batch_rows=batch_rows(self._engine.session, plan))
         query.start(START_SECONDS)
         return query
 
@@ -225,7 +225,7 @@ class Database:
         plan = self._query(sql)
         if not plan.streams():
             return self.sql(sql)
-        query = EphemeralQuery(self._engine, plan, batch_rows=10_000, keep_rows=True)
+        query = live_query(self._engine, plan, batch_rows=10_000, keep_rows=True)
         try:
             query.start(START_SECONDS)
             return Result(query.collect(timeout))

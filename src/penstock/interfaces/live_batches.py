@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.session import Session
-    from penstock.runtime.ephemeral import EphemeralQuery
+    from penstock.runtime.live_queries import LiveQuery
 
 
-async def live_batches(start: Callable[[], EphemeralQuery]) -> AsyncGenerator[pa.RecordBatch]:
+async def live_batches(start: Callable[[], LiveQuery]) -> AsyncGenerator[pa.RecordBatch]:
     """Start a query and hand out its batches; whatever ends the loop, the query is closed.
 
     Waiting for rows takes a thread for long, and those of the event loop are few: so it has two of its own, the second
@@ -27,7 +27,7 @@ async def live_batches(start: Callable[[], EphemeralQuery]) -> AsyncGenerator[pa
     """
     threads = ThreadPoolExecutor(2, "penstock-stream")
     loop = asyncio.get_running_loop()
-    query: EphemeralQuery | None = None
+    query: LiveQuery | None = None
     starting = loop.run_in_executor(threads, start)
     try:
         query = await asyncio.shield(starting)

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 # The conditions of queries whose answer changes as rows come.
 _UPDATING: Final = ("UPDATING_", "CLAUSE_NOT_YET", "VERSIONED_JOIN")
 _ELSEWHERE: Final = "compute it from the columns of one stream, or in the query that reads the view"
-_BESIDE_VIEWS: Final = "an answer that changes, of streams beside materialized views, has to be kept as a view"
 OutputKind = Literal["view", "materialized view", "sink", "topic", "result"]
 
 
@@ -199,7 +198,7 @@ class _Asked:
         # A bare query over views and tables is answered at once, from what they hold now; only if it reads a stream is
         # it a job. A view keeps both readings open: it is inlined where it is used.
         continuous = kind not in ("result", "view") or _reads_stream(session, query.tree)
-        stored = kind != "result" and not self.by_position
+        stored = (kind != "result" or kept) and not self.by_position  # under the names of its columns
         unordered = kind not in ("result", "view") and _order_tells_nothing(query.tree)
         if unordered:
             query = replace(query, tree=_unordered(query.tree))
@@ -252,10 +251,6 @@ class _Asked:
             return None
         try:
             plan = replace(self.plan(kept=True), pairs=pairs)
-            if self.kind == "result" and any(scan.kind == "materialized view" for scan in plan.scans()):
-                if reasons is not None and replace(self, kind="materialized view").kept_plan() is not None:
-                    reasons.append(NotFinishableError(_BESIDE_VIEWS, "write CREATE MATERIALIZED VIEW … AS before it"))
-                return None  # nobody keeps its rows beside those of the view
             made = finished(plan)
             if pairs and (made.plan.asked or not made.plan.view.pairs):
                 return None
@@ -280,16 +275,12 @@ class _Asked:
             return None
         try:
             plan = self.plan(kept=True, open_windows=True)
-            if self.kind == "result" and any(scan.kind == "materialized view" for scan in plan.scans()):
-                return None
             return with_finish(plan, finished(plan))
         except (NotYetError, UnsupportedError, ResolutionError, NotFinishableError):
             return None
 
     def inlined_plan(self) -> LogicalPlan | None:
         """The plan with the queries of materialized views in their places; None where that is not the same."""
-        if self.kind == "result":
-            return None
         try:
             return checked_inlined(self.plan(kept=False, inlined=True), self.session.catalog)
         except UnsupportedError:

@@ -45,6 +45,21 @@ def retractions(changes: BatchChanges, fit: Callable[[pa.Table], pa.Table]) -> p
     return _marked(fit(changes.before), gone, fit(changes.after), there, INSERT)
 
 
+def in_turn(changes: BatchChanges) -> pa.Table:
+    """The changes in their order, an update as a deletion and the insertion behind it."""
+    import pyarrow as pa
+
+    steps = [
+        (step, at)
+        for at, op in enumerate(changes.operations)
+        for step in ((DELETE, INSERT) if op == "update" else (op,))
+    ]
+    added = changes.before.num_rows
+    both = pa.concat_tables([changes.before, changes.after])
+    rows = _taken(both, [at if step == DELETE else added + at for step, at in steps])
+    return rows.add_column(0, OPERATION, pa.array([step for step, _ in steps], pa.string()))
+
+
 def envelopes(
     changes: BatchChanges,
     fit: Callable[[pa.Table], pa.Table],

@@ -30,6 +30,7 @@ from penstock.runtime.asked import spark_to_ask
 from penstock.runtime.catalog_writes import prepare, write_catalog
 from penstock.runtime.dimension_refresh import Refresher
 from penstock.runtime.dimensions import Dimensions
+from penstock.runtime.ephemeral_view import end_readers
 from penstock.runtime.failures import kept_failure, kept_text, not_made
 from penstock.runtime.forgetting import forget_job, sweep
 from penstock.runtime.functions import MISSING, Functions
@@ -157,10 +158,13 @@ class Engine:
         return found
 
     def check_job(self, name: str) -> None:
-        """Raises the error of a failed job."""
-        job = self.jobs.get(name)
+        """Raises the error of the job of a view, where it has failed."""
+        job = self._job_of_view(name)
         if job is not None and job.state is JobState.FAILED:
             raise job.failure()
+
+    def _job_of_view(self, name: str) -> Job | None:
+        return next((each for each in self.all_jobs() if each.spec.view == name), None)
 
     def open_windows(self, job: Job) -> pa.Table | None:
         """The live groups of the windows nearest to a job's input, from the view store or from Spark's state; None
@@ -371,7 +375,7 @@ class Engine:
 
     def _view_failed(self, view: str, error: PenstockError) -> None:
         """A view could not follow those that it is built on: they go on without it."""
-        job = next((each for each in tuple(self.jobs.values()) if each.spec.view == view), None)
+        job = self._job_of_view(view)
         if job is not None and job.state.active:
             if job.run is not None:
                 job.run.stop()
@@ -394,6 +398,8 @@ class Engine:
     def _forget_job(self, name: str, view: str | None) -> None:
         self.jobs.pop(name, None)
         self.session = replace(self.session, jobs=self.session.jobs - {name})
+        if view is not None:
+            end_readers(self.home, self._watched, view)
         forget_job(self.home, name, view)
 
     def drop_job(self, name: str) -> None:

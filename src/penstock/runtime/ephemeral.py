@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import PenstockError
 from penstock.options import resolve_view_options
-from penstock.plan.job_plan import plan_job
 from penstock.runtime.job import Job
 from penstock.runtime.job_control import drain_job
 from penstock.runtime.job_runs import start_positions
@@ -30,7 +29,7 @@ from penstock.stores.views import ViewStore
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.plan.logical import LogicalPlan
+    from penstock.plan.job_plan import JobPlan
     from penstock.runtime.engine import Engine
     from penstock.runtime.run import Run
     from penstock.stores.views import CommitResult
@@ -43,7 +42,7 @@ _RESULT: Final = "result"
 class EphemeralQuery:
     """A running query. `next_batch` hands out what it finds, `close` ends it and removes its files."""
 
-    def __init__(self, engine: Engine, logical: LogicalPlan, *, batch_rows: int, keep_rows: bool = False) -> None:
+    def __init__(self, engine: Engine, plan: JobPlan, *, batch_rows: int, keep_rows: bool = False) -> None:
         """`keep_rows`: keep everything for `collect`, instead of handing it out batch by batch."""
         self._engine = engine
         self._batch_rows = batch_rows
@@ -52,7 +51,6 @@ class EphemeralQuery:
         self._closing = Event()
         self._kept: list[pa.Table] = []
         self.name = f"query_{uuid.uuid4().hex[:8]}"
-        plan = plan_job(logical)
         self._updating = plan.kind != "append"
         self._left = plan.limit  # rows that are still to be handed out, of a query that ends
         self._directory = engine.home.ephemeral / self.name
