@@ -76,7 +76,7 @@ def _relation(insert: Insert, plan: LogicalPlan, session: Session) -> str | None
         job = plan_job(plan)
     except PenstockError:
         return None  # told when it is planned by itself
-    return job.scans[0].relation if _only_passes(job) else None
+    return job.scans[0].relation if _only_passes(job) and not job.scans[0].reading else None
 
 
 def _only_passes(job: JobPlan) -> bool:

@@ -161,7 +161,8 @@ MAX_TOKENS: Final = 100_000  # of one statement; some two seconds of the parser
 
 _TOKEN = re.compile(
     r"""
-    (?P<space>[\s\ufeff]+|--[^\r\n]*|/\*.*?\*/)
+    (?P<space>[\s\ufeff]+|--[^\r\n]*|/\*(?!\+).*?\*/)
+  | (?P<hint>/\*\+.*?\*/)
   | (?P<escaped>[eE]'(?:[^'\\]|\\.|'')*+')
   | (?P<hex>[xX]'[^']*')
   | (?P<string>'[^']*(?:''[^']*)*')
@@ -198,7 +199,9 @@ def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Token]:
                 hint="load data from a file or a topic, not from the text of a statement",
                 span=Span(line, position - line_start + 1, 1, position),
             )
-        if kind != "space":
+        if kind == "hint":
+            tokens += _hint(text, position, stop)
+        elif kind != "space":
             _add(tokens, kind or "", match.group(), Span(line, position - line_start + 1, stop - position, position))
         breaks = text.count("\n", position, stop)
         if breaks:
@@ -206,6 +209,18 @@ def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Token]:
             line_start = text.rfind("\n", position, stop) + 1
         position = stop
     return tokens
+
+
+def _hint(text: str, start: int, stop: int) -> list[Token]:
+    """The tokens of /*+ … */, its two ends among them."""
+    inside = tokenize(text, start + 3, stop - 2)
+    return [_end_of_hint(text, start, start + 3), *inside, _end_of_hint(text, stop - 2, stop)]
+
+
+def _end_of_hint(text: str, start: int, stop: int) -> Token:
+    line = text.count("\n", 0, start) + 1
+    column = start - text.rfind("\n", 0, start)
+    return Token(T.HINT, text[start:stop], line, column, start, stop - 1)
 
 
 _CHAIN: Final = frozenset(
