@@ -105,6 +105,7 @@ class PlanContext:
     readings: dict[str, tuple[Option, ...]] = field(default_factory=dict)  # of each source, what hints say of it
     depends_on: dict[str, None] = field(default_factory=dict)
     functions: dict[str, None] = field(default_factory=dict)
+    in_place: dict[str, None] = field(default_factory=dict)  # functions in SQL, whose bodies stand for their calls
     subqueries: list[Node] = field(default_factory=list)  # those inside expressions, over bounded relations
     notices: dict[str, None] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
@@ -137,7 +138,7 @@ class PlanContext:
 
         found = self.catalog.find_function(Name(name))
         if found is not None:
-            self.functions[found.name.text] = None
+            (self.functions if found.expression is None else self.in_place)[found.name.text] = None
         return found
 
 

@@ -99,5 +99,6 @@ def one_reading(jobs: Sequence[JobPlan], declared: Sequence[str]) -> JobPlan:
         core=f"SELECT * FROM {scan.view}",
         columns=(),
         functions=tuple(dict.fromkeys(name for job in jobs for name in job.functions)),
+        in_place=tuple(dict.fromkeys(name for job in jobs for name in job.in_place)),
         how=f"one reading of {scan.relation} for {len(jobs)} INSERTs",
     )

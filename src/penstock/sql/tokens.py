@@ -167,6 +167,7 @@ _TOKEN = re.compile(
   | (?P<hex>[xX]'[^']*')
   | (?P<string>'[^']*(?:''[^']*)*')
   | (?P<dollar>\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$)
+  | (?P<parameter>\$[0-9]+)
   | (?P<name>"[^"]*(?:""[^"]*)*"|`[^`]*(?:``[^`]*)*`)
   | (?P<word>[^\W\d]\w*)
   | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
@@ -260,6 +261,8 @@ def _add(tokens: list[Token], kind: str, text: str, span: Span) -> None:
         _append(tokens, WORDS.get(upper, T.VAR), text, span)
     elif kind == "symbol":
         _append(tokens, SYMBOLS[text], text, span)
+    elif kind == "parameter":
+        _append(tokens, T.PARAMETER, text, span)
     elif kind == "string":
         _append(tokens, T.STRING, text[1:-1].replace("''", "'"), span)
     elif kind == "number":
