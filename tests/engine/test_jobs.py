@@ -198,3 +198,24 @@ def test_failure_is_told_with_the_job(opened: Callable[..., penstock.Database]) 
     db.execute("DROP MATERIALIZED VIEW ratio")
     db.settle()
     assert read(db, "totals") == [("a", 4), ("b", 0), ("c", 5)]
+
+
+def test_a_hint_says_where_one_reading_begins(opened: Callable[..., penstock.Database]) -> None:
+    """Flink's OPTIONS: for the one job, and only where it begins; stopped, it goes on where it was (C11)."""
+    db = opened()
+    db.execute(STREAM)
+    put(db, ("a", 1, 1))
+    db.execute(
+        f"{TOTALS}; CREATE MATERIALIZED VIEW newer AS "
+        "SELECT k, SUM(v) AS total FROM s /*+ OPTIONS('scan.startup.mode' = 'latest-offset') */ GROUP BY k"
+    )
+    put(db, ("a", 10, 2))
+    db.settle()
+    assert read(db, "newer") == [("a", 10)]
+    db.close()
+    db = opened()
+    put(db, ("a", 100, 3))
+    db.execute("RESTART JOB newer")
+    db.settle()
+    assert read(db, "newer") == [("a", 110)]
+    assert read(db, "totals") == [("a", 111)]

@@ -1,4 +1,4 @@
-"""CREATE FUNCTION: a Python function of the user's, by its path or its source."""
+"""CREATE FUNCTION: a function of the user's, in Python by its path or its source, or in SQL as an expression."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from penstock.catalog.function_body import read_body
 from penstock.catalog.functions import DENIED, find_function
 from penstock.catalog.model import FunctionDefinition
 from penstock.catalog.text import canonical_text
-from penstock.errors import CatalogError, NotYetError, OptionError, UnsupportedError
+from penstock.errors import CatalogError, OptionError, UnsupportedError
+from penstock.sql.format import format_tree
 from penstock.sql.statements import CreateFunction
 
 if TYPE_CHECKING:
@@ -28,14 +29,17 @@ def define_function(statement: CreateFunction) -> FunctionDefinition:
     _check_language(statement)
     _check_name(statement)
     _check_parameters(statement)
-    if read_body(statement.body, statement.name.text).kind == "source":
+    if statement.expression is not None:
+        _check_sql(statement)
+    elif read_body(statement.body, statement.name.text).kind == "source":
         _check_source(statement)
     return FunctionDefinition(
         name=statement.name,
         parameters=statement.parameters,
         returns=statement.returns,
         language=statement.language.lower(),
-        body=statement.body,
+        body=statement.body if statement.expression is None else format_tree(statement.expression),
+        expression=statement.expression,
         aggregate=statement.aggregate,
         temporary=statement.temporary,
         options=_options(statement),
@@ -77,13 +81,11 @@ def _one_of(words: tuple[str, ...]) -> str:
 
 def _check_language(statement: CreateFunction) -> None:
     language = statement.language.lower()
-    if language == "python":
+    if language in ("python", "sql"):
         return
     message = f"function {statement.name} is written in {statement.language}"
-    if language == "sql":
-        raise NotYetError("CLAUSE_NOT_YET", message, hint="write it in Python, or as a view", span=statement.name.span)
     raise UnsupportedError(
-        "UNSUPPORTED_CLAUSE", message, hint="functions here are written in Python", span=statement.name.span
+        "UNSUPPORTED_CLAUSE", message, hint="functions here are written in Python or SQL", span=statement.name.span
     )
 
 
@@ -111,6 +113,18 @@ def _check_parameters(statement: CreateFunction) -> None:
                 span=statement.name.span,
             )
         seen.add(parameter.name.lower())
+
+
+def _check_sql(statement: CreateFunction) -> None:
+    """What only functions in Python have."""
+    if statement.options or statement.aggregate:
+        what = f"the option {statement.options[0].key}" if statement.options else "AGGREGATE"
+        raise UnsupportedError(
+            "UNSUPPORTED_CLAUSE",
+            f"function {statement.name} is written in SQL, and {what} is for functions in Python",
+            hint="leave it out; a view computes aggregates",
+            span=statement.options[0].key_span if statement.options else statement.name.span,
+        )
 
 
 def _check_source(statement: CreateFunction) -> None:

@@ -211,11 +211,11 @@ class DimensionDefinition(_Object):
 
 @frozen(kw_only=True)
 class FunctionDefinition(_Object):
-    """A function of the user's: `body` is a `module.function` path, or source text."""
+    """A function of the user's: `body` is a `module.function` path, source text, or the text of `expression`, which is
+    what a function in SQL means."""
 
     kind: ClassVar[Literal["function"]] = "function"
     space: ClassVar[Space] = "function"
-    depends_on: ClassVar[tuple[ObjectKey, ...]] = ()
     name: Name
     parameters: tuple[Parameter, ...]
     returns: SqlType | None
@@ -224,6 +224,8 @@ class FunctionDefinition(_Object):
     aggregate: bool = False
     temporary: bool = False
     options: tuple[tuple[str, str], ...] = ()
+    expression: exp.Expr | None = None
+    depends_on: tuple[ObjectKey, ...] = ()
     text: str = field(default="", compare=False)
 
     @property

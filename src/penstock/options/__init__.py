@@ -10,6 +10,7 @@ from __future__ import annotations
 from penstock.options.connections import resolve_connection
 from penstock.options.jobs import resolve_insert_options, resolve_view_options, sink_job_options
 from penstock.options.keys import normalise
+from penstock.options.of_a_reading import with_options_of_reading
 from penstock.options.registry import (
     connector_named,
     format_named,
@@ -75,4 +76,5 @@ __all__ = [
     "show",
     "sink_job_options",
     "unregister_connector",
+    "with_options_of_reading",
 ]

@@ -36,7 +36,7 @@ from penstock.options import (
 )
 from penstock.plan import analyze_jobs  # noqa: F401 - says what its statements do
 from penstock.plan.analysis import Analysis, by_statement
-from penstock.plan.computed import computed_functions, with_computed_types
+from penstock.plan.computed import computed_functions, function_binder, with_computed_types
 from penstock.plan.insert_options import insert_options
 from penstock.plan.kept_groups import with_changes_of_groups
 from penstock.plan.logical import LogicalPlan
@@ -45,6 +45,7 @@ from penstock.plan.queries import OutputKind, kept_output, plan_output
 from penstock.plan.session import Session
 from penstock.plan.shared_reads import insert_jobs
 from penstock.plan.sink_fit import cannot_update, check_sink, forced_to_append, with_query_key
+from penstock.plan.sql_functions import checked_function
 from penstock.plan.subscriptions import check_subscription
 from penstock.plan.topic_forms import told_of_changes
 from penstock.plan.ttl import with_ttl
@@ -150,8 +151,8 @@ def _create_sink(statement: s.CreateSink, session: Session) -> Analysis:
 
 def _keys(session: Session, plan: LogicalPlan) -> tuple[ObjectKey, ...]:
     keys = [ObjectKey("relation", name) for name in plan.depends_on if ObjectKey("relation", name) in session.catalog]
-    keys += [ObjectKey("function", name) for name in plan.functions if ObjectKey("function", name) in session.catalog]
-    return tuple(keys)
+    called = [ObjectKey("function", name) for name in (*plan.functions, *plan.in_place)]
+    return (*keys, *(key for key in called if key in session.catalog))
 
 
 def _columns(plan: LogicalPlan) -> tuple[ColumnDefinition, ...]:
@@ -222,8 +223,12 @@ def _create_materialized(statement: s.CreateMaterializedView, session: Session) 
 @by_statement.register
 def _create_function(statement: s.CreateFunction, session: Session) -> Analysis:
     definition = define_function(statement)
+    told: list[str] = []
+    if definition.expression is not None:
+        binder = function_binder(session, told.append)
+        definition = checked_function(definition, session.catalog, binder)
     session, notices = _put(session, definition, or_replace=statement.or_replace, if_not_exists=statement.if_not_exists)
-    return Analysis(session, notices=notices, definition=definition)
+    return Analysis(session, notices=(*notices, *dict.fromkeys(told)), definition=definition)
 
 
 @by_statement.register

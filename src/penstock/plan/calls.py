@@ -24,6 +24,7 @@ from penstock.plan.check_types import check_arguments
 from penstock.plan.infer import assignable
 from penstock.plan.nested_types import lambda_parameters, nested_call_type
 from penstock.plan.ordered_calls import without_order
+from penstock.plan.sql_functions import in_place
 from penstock.plan.trees import (
     call,
     keep_place,
@@ -156,26 +157,25 @@ def _user(binder: ExpressionBinder, node: exp.Anonymous, user: FunctionDefinitio
     rows of the group are collected, and the function gets them all.
     """
     written = list(node.expressions)
-    if user.parameters and len(user.parameters) != len(written):
+    counted = user.parameters or user.expression is not None
+    if counted and len(user.parameters) != len(written):
         raise ResolutionError(
             "INVALID_ARGUMENT",
             f"function {user.name} takes {len(user.parameters)} arguments, not {len(written)}",
             span=own_span(node),
         )
-    if not written or isinstance(written[0], exp.Distinct | exp.Star):
-        what = (
-            "without arguments"
-            if not written
-            else "with DISTINCT"
-            if isinstance(written[0], exp.Distinct)
-            else "with *"
-        )
+    first = written[0] if written else None
+    whole = "with DISTINCT" if isinstance(first, exp.Distinct) else "with *" if isinstance(first, exp.Star) else None
+    what = "without arguments" if not written and user.expression is None else whole
+    if what is not None:
         raise ResolutionError(
             "INVALID_ARGUMENT",
             f"function {user.name} is called {what}",
             hint="give it the columns it works on",
             span=own_span(node),
         )
+    if user.expression is not None:
+        return in_place(binder, node, user, _user_arguments(binder, node, user))
     if not user.aggregate:
         return typed(call(user.name.text, *_user_arguments(binder, node, user)), user.returns)
     _check_place(binder, node)

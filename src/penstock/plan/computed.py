@@ -16,6 +16,8 @@ from penstock.sql.spans import span_of
 from penstock.sql.statements import Name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.catalog.model import ColumnDefinition, FunctionDefinition, SourceDefinition
     from penstock.catalog.snapshot import Catalog
     from penstock.plan.session import Session
@@ -35,10 +37,15 @@ def with_computed_types(definition: SourceDefinition, session: Session) -> Sourc
 
 
 def computed_functions(definition: SourceDefinition, catalog: Catalog) -> tuple[str, ...]:
-    """The user's functions that computed columns of a source call."""
-    trees = [entry.computed for entry in definition.columns if entry.computed is not None]
-    calls = [catalog.find_function(Name(node.name)) for tree in trees for node in tree.find_all(exp.Anonymous)]
-    return tuple(dict.fromkeys(found.name.text for found in calls if found is not None))
+    """The user's functions that computed columns of a source call, by themselves or through functions in SQL."""
+    left = [entry.computed for entry in definition.columns if entry.computed is not None]
+    found: dict[str, None] = {}
+    while left:
+        calls = [catalog.find_function(Name(node.name)) for node in left.pop().find_all(exp.Anonymous)]
+        new = [each for each in calls if each is not None and each.name.text not in found]
+        found |= dict.fromkeys(each.name.text for each in new)
+        left += [each.expression for each in new if each.expression is not None]
+    return tuple(found)
 
 
 def bind_computed(definition: SourceDefinition, tree: exp.Expr, session: Session) -> tuple[exp.Expr, SqlType | None]:
@@ -47,15 +54,31 @@ def bind_computed(definition: SourceDefinition, tree: exp.Expr, session: Session
         Field(entry.name, entry.type, nullable=entry.nullable) for entry in definition.columns if entry.computed is None
     )
     scope = Scope(leaves=[Leaf(definition.name.text, fields)])
-
-    def function(name: str) -> FunctionDefinition | None:
-        return session.catalog.find_function(Name(name))
-
-    binder = ExpressionBinder(scope, function, _no_subquery, aggregates_allowed=False)
+    binder = ExpressionBinder(scope, _functions(session), _no_subquery, aggregates_allowed=False)
     bound = binder.bind(tree)
     for node in bound.find_all(exp.Column):
         node.set("table", None)  # the frame of a source has columns and no name
     return bound, spark_type(bound)
+
+
+def _functions(session: Session) -> Callable[[str], FunctionDefinition | None]:
+    def function(name: str) -> FunctionDefinition | None:
+        return session.catalog.find_function(Name(name))
+
+    return function
+
+
+def function_binder(session: Session, warn: Callable[[str], None]) -> ExpressionBinder:
+    """Who binds the body of a function in SQL."""
+    settings = session.plan_settings()
+    return ExpressionBinder(
+        Scope(),
+        _functions(session),
+        _no_subquery,
+        dialect=settings.dialect if settings.dialect != "penstock" else None,
+        truncating_division=settings.truncating_division,
+        warn=warn,
+    )
 
 
 def _no_subquery(tree: exp.Expr, scope: Scope) -> exp.Expr:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.errors import Span
     from penstock.plan.scope import Resolved, Scope
     from penstock.plan.versioned_views import Versions
-    from penstock.sql.statements import Emit
+    from penstock.sql.statements import Emit, Option
 
 
 @frozen
@@ -102,8 +102,10 @@ class PlanContext:
     unique_names: bool = False  # the result is stored, so its columns need names of their own
     assumed_event_times: dict[str, str] = field(default_factory=dict)
     reads: dict[str, set[str]] = field(default_factory=dict)
+    readings: dict[str, tuple[Option, ...]] = field(default_factory=dict)  # of each source, what hints say of it
     depends_on: dict[str, None] = field(default_factory=dict)
     functions: dict[str, None] = field(default_factory=dict)
+    in_place: dict[str, None] = field(default_factory=dict)  # functions in SQL, whose bodies stand for their calls
     subqueries: list[Node] = field(default_factory=list)  # those inside expressions, over bounded relations
     notices: dict[str, None] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
@@ -137,7 +139,7 @@ class PlanContext:
 
         found = self.catalog.find_function(Name(name))
         if found is not None:
-            self.functions[found.name.text] = None
+            (self.functions if found.expression is None else self.in_place)[found.name.text] = None
         return found
 
 

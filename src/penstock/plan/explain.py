@@ -71,6 +71,7 @@ def plan_text(plan: LogicalPlan, catalog: Catalog | None = None) -> str:
     reads = _reads(plan, job, catalog)
     lines += [f"reads       {relation} ({', '.join(columns)})" for relation, columns in reads.items() if columns]
     lines += [f"functions   in Python: {', '.join(plan.functions)}"] if plan.functions else []
+    lines += [f"functions   in their places: {', '.join(plan.in_place)}"] if plan.in_place else []
     lines.append(f"columns     {_columns(plan)}")
     lines += [f"state       {state}" for state in _states(plan)]
     lines += [f"note        {text}" for text in plan.warnings]

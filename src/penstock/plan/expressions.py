@@ -125,6 +125,17 @@ class ExpressionBinder:
         info = find_function(node.name)
         return info is not None and info.kind == "aggregate"
 
+    def for_body(self, scope: Scope) -> ExpressionBinder:
+        """A binder for the body of a function in SQL, which sees its parameters and nothing else."""
+        return ExpressionBinder(
+            scope,
+            self.user_function,
+            _no_query_in_function,
+            dialect=self.dialect,
+            truncating_division=self.truncating_division,
+            aggregates_allowed=False,
+        )
+
     def bind_parts(self, node: exp.Expr) -> exp.Expr:
         arguments: dict[str, object] = {}
         for key, value in node.args.items():
@@ -385,6 +396,16 @@ def _holds_query(node: exp.Expr) -> bool:
 
 
 # The first row that fits decides.
+def _no_query_in_function(tree: exp.Expr, scope: Scope) -> exp.Expr:
+    del scope
+    raise NotYetError(
+        "CLAUSE_NOT_YET",
+        "a query inside of a function is not there yet",
+        hint="give the function what the query finds as an argument, or make a view",
+        span=span_of(tree),
+    )
+
+
 _Bind: TypeAlias = Callable[[ExpressionBinder, Any], exp.Expr]
 _BINDERS: Final[tuple[tuple[Any, _Bind], ...]] = (
     (exp.Column, ExpressionBinder.bind_column),

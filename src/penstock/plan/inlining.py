@@ -37,7 +37,9 @@ def checked_inlined(plan: LogicalPlan, catalog: Catalog) -> LogicalPlan | None:
         if isinstance(found := catalog.find(Name(name, quoted=True)), MaterializedViewDefinition)
     ]
     refuse(plan)
-    again = all(_read_again(catalog.find(Name(scan.relation, quoted=True))) for scan in plan.scans())
+    again = all(
+        not scan.reading and _read_again(catalog.find(Name(scan.relation, quoted=True))) for scan in plan.scans()
+    )
     if not views or not again or nondeterministic_call(plan.spark) is not None:
         return None
     named = ", ".join(view.name.text for view in views)

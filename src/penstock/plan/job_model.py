@@ -78,6 +78,7 @@ class JobPlan:
     lookup: LookupTexts | None = None  # the same over calls in the place of joins, where that can be
     windows: WindowsPlan | None = None
     processing: ProcessingPlan | None = None
+    in_place: tuple[str, ...] = ()  # functions in SQL, whose bodies it holds
     limit: int | None = None  # of a query that somebody reads: after so many rows it has ended
 
     @property

@@ -79,7 +79,8 @@ def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
     """
     first = without_limit(plan)
     if first is None:
-        return job_with_ttl(plan, _plan_job(plan, state or plan.state))
+        job = job_with_ttl(plan, _plan_job(plan, state or plan.state))
+        return replace(job, in_place=plan.in_place) if plan.in_place else job
     every, limit = first
     made = plan_job(every, state=state)
     return replace(made, limit=limit, how=f"{made.how}; it ends with the last of {limit} rows")

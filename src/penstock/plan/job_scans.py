@@ -28,6 +28,7 @@ from penstock.plan.trees import column, identifier
 if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.relation import EventTime
+    from penstock.sql.statements import Option
 
 
 @frozen
@@ -37,6 +38,7 @@ class ScanPlan:
     `columns` are the declared columns that are needed, in declared order; none are for `SELECT COUNT(*)`. `event_time`
     is there where a window, a bounded join or DISTINCT stands over the scan: rows without it, or far ahead of it, are
     no rows for this job. `changes`: its rows replace each other, and the view also has what changed_rows names.
+    `reading`: options that count for this reading, in the place of what the source says.
     """
 
     id: str  # the relation's name; `name#2`, … for further readings
@@ -45,6 +47,7 @@ class ScanPlan:
     columns: tuple[str, ...]
     event_time: EventTime | None
     changes: bool = False
+    reading: tuple[Option, ...] = ()
 
 
 @frozen
@@ -82,7 +85,8 @@ def job_scans(plan: LogicalPlan, tree: exp.Query, static: frozenset[str] | None 
         else:
             view = f"__scan_{len(found)}"
             changes = known[relation].changes is not Mode.APPEND
-            found.append(ScanPlan(scan_id, view, relation, columns, times.get(id(table)), changes))
+            time, reading = times.get(id(table)), known[relation].reading
+            found.append(ScanPlan(scan_id, view, relation, columns, time, changes, reading))
         if not table.alias:
             table.set("alias", exp.TableAlias(this=identifier(relation)))
         table.set("this", identifier(view))

@@ -30,6 +30,7 @@ class LogicalPlan:
     cores: tuple[CoreQuery, ...] = ()  # the subqueries of a kept plan that Spark runs by itself
     ttl: Ttl | None = None  # how long state is kept
     state: str | None = None  # 'spark' where a view asks that Spark keeps its state
+    in_place: tuple[str, ...] = ()  # functions in SQL, whose bodies stand in the places of their calls
     pairs: bool = False  # of a kept plan: Spark could keep it too, and the store only adds rows; see added_pairs
 
     @property

@@ -12,7 +12,7 @@ from typing import Literal
 from penstock.frozen import frozen
 from penstock.plan.relation import EventTime, Field, Mode, State
 from penstock.plan.windows import WindowSpec
-from penstock.sql.statements import Emit
+from penstock.sql.statements import Emit, Option
 
 
 @frozen(kw_only=True)
@@ -62,6 +62,7 @@ class Scan(Node):
     `looked_up`: it is there to be joined with, and read as a whole, not row by row as a stream: a dimension, or a table
     with the option `refresh`. `changes`: how its rows change at their source, also where `mode` is that of the latest
     row of each key, which the view store keeps; then `version` is the column that tells later rows from earlier ones.
+    `reading`: what the statement says of this reading, in the place of what the source says.
     """
 
     relation: str
@@ -71,6 +72,7 @@ class Scan(Node):
     looked_up: bool = False
     changes: Mode = Mode.APPEND
     version: str | None = None
+    reading: tuple[Option, ...] = ()
 
     def details(self) -> dict[str, str]:
         found = {"relation": self.relation, "kind": self.kind}
@@ -84,6 +86,8 @@ class Scan(Node):
             found["version"] = self.version
         if self.event_time is not None:
             found["event time"] = describe_event_time(self.event_time)
+        if self.reading:
+            found["hint"] = ", ".join(f"{option.key} = {option.value.reveal()}" for option in self.reading)
         return found
 
 

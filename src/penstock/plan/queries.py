@@ -238,6 +238,7 @@ class _Asked:
             tuple(context.subqueries),
             kept=kept,
             cores=tuple(context.cores.values()),
+            in_place=tuple(context.in_place),
             state=self.state,
         )
 

@@ -127,7 +127,7 @@ def _is_more(node: exp.Expr, functions: Collection[str]) -> bool:
 
 
 def _flat(block: exp.Expr) -> tuple[str, dict[str, exp.Expr], list[exp.Expr]] | None:
-    """The relation that a SELECT reads, through any subqueries, with its items and conditions over the columns there."""
+    """The relation that a SELECT reads, through any subqueries, its items and conditions over the columns there."""
     if not isinstance(block, exp.Select) or any(value for name, value in block.args.items() if name not in _PASSES):
         return None
     source = block.args["from_"].this

@@ -18,6 +18,7 @@ from penstock.catalog.system import SYSTEM_TABLES, nearest_system
 from penstock.errors import NotYetError, ResolutionError, ScriptError
 from penstock.plan.context import PlanContext, Relation
 from penstock.plan.event_times import default_event_time
+from penstock.plan.hinted import options_of_reading
 from penstock.plan.names import is_proctime
 from penstock.plan.nodes import Project, Scan
 from penstock.plan.relation import EventTime, Field, Mode
@@ -34,6 +35,7 @@ from penstock.sql.statements import Name
 if TYPE_CHECKING:
     from penstock.catalog.model import ColumnDefinition, SystemTable
     from penstock.errors import Span
+    from penstock.sql.statements import Option
 
 MAX_VIEWS: Final = 500
 
@@ -65,8 +67,9 @@ def read_table(context: PlanContext, table: exp.Table, alias: str) -> Relation:
             hint="read the stream or view that feeds it, or create a source over the same topic",
             span=span,
         )
+    reading = options_of_reading(context, table, definition)
     if isinstance(definition, SourceDefinition):
-        return _source(context, definition, alias)
+        return _source(context, definition, alias, reading)
     if isinstance(definition, ViewDefinition):
         return _view(context, definition, span, versions=versions)
     if isinstance(definition, MaterializedViewDefinition):
@@ -97,7 +100,7 @@ def _dotted(context: PlanContext, table: exp.Table, alias: str) -> Relation:
     raise ResolutionError("UNKNOWN_RELATION", f'there is no relation "{full}"', hint=hint, span=span_of(table))
 
 
-def _source(context: PlanContext, definition: SourceDefinition, alias: str) -> Relation:
+def _source(context: PlanContext, definition: SourceDefinition, alias: str, reading: tuple[Option, ...]) -> Relation:
     name = definition.name.text
     declared = definition.event_time
     event_time = (
@@ -140,6 +143,7 @@ def _source(context: PlanContext, definition: SourceDefinition, alias: str) -> R
         alias=alias,
         connector=definition.options.connector,
         looked_up=definition.bounded and definition.options.values.get("refresh") is not None,
+        reading=reading,
     )
     if event_time is not None:
         context.reads.setdefault(name, set()).add(event_time.column)

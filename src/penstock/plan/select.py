@@ -24,6 +24,7 @@ from penstock.plan.grouping import (
     unmerged_session,
     updating_input,
 )
+from penstock.plan.hinted import note_advice
 from penstock.plan.joined_windows import over_joined_rows
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.kept_clock import clock_calls, stands_on_clock, with_row_clocks
@@ -71,6 +72,7 @@ _CLOCKS = frozenset({"now", "current_timestamp", "localtimestamp", "proctime", "
 def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, limit: RankLimit | None) -> Relation:
     """A SELECT as operators and as Spark's tree."""
     _refuse_clauses(written)
+    note_advice(context, written)
     written = with_places(context.catalog, written)
     written = with_columns_of_stars(written, lambda query: _scope_of(context, query, outer))
     written = with_window_times(context.catalog, written)
@@ -135,7 +137,9 @@ def _from_of(
     context: PlanContext, written: exp.Select, outer: Scope | None
 ) -> tuple[Scope, Node, list[PendingJoin | LateralJoin]]:
     """The relations of a FROM clause, the first operator and the joins: it is planned to know them and no more."""
-    trial = replace(context, reads={}, depends_on={}, functions={}, notices={}, warnings={}, cores={}, subqueries=[])
+    trial = replace(
+        context, reads={}, readings={}, depends_on={}, functions={}, notices={}, warnings={}, cores={}, subqueries=[]
+    )
     scope = Scope(outer=outer)
     bound = plan_from(trial, written.copy(), scope, _binder(trial, scope))
     return scope, bound.node, bound.pending

@@ -76,7 +76,7 @@ def _relation(insert: Insert, plan: LogicalPlan, session: Session) -> str | None
         job = plan_job(plan)
     except PenstockError:
         return None  # told when it is planned by itself
-    return job.scans[0].relation if _only_passes(job) else None
+    return job.scans[0].relation if _only_passes(job) and not job.scans[0].reading else None
 
 
 def _only_passes(job: JobPlan) -> bool:
@@ -99,5 +99,6 @@ def one_reading(jobs: Sequence[JobPlan], declared: Sequence[str]) -> JobPlan:
         core=f"SELECT * FROM {scan.view}",
         columns=(),
         functions=tuple(dict.fromkeys(name for job in jobs for name in job.functions)),
+        in_place=tuple(dict.fromkeys(name for job in jobs for name in job.in_place)),
         how=f"one reading of {scan.relation} for {len(jobs)} INSERTs",
     )

@@ -77,7 +77,7 @@ class Functions:
         """Make the functions of a query known to Spark, those in computed columns of its sources included."""
         catalog = self._catalog()
         found = [catalog[ObjectKey("function", name)] for name in self.needed(names, sources)]
-        known = [item for item in found if isinstance(item, FunctionDefinition)]
+        known = [item for item in found if isinstance(item, FunctionDefinition) and item.expression is None]
         calls = [self.call(item) for item in known]
         calls += [
             (replace(call, step="partial", returns=arrow_type(STRING)), STRING)

@@ -9,7 +9,7 @@ from penstock.catalog.define import as_sink
 from penstock.catalog.model import MaterializedViewDefinition, ObjectKey, SinkDefinition, SourceDefinition
 from penstock.catalog.text import canonical_text
 from penstock.errors import InternalError
-from penstock.options import sink_job_options
+from penstock.options import sink_job_options, with_options_of_reading
 from penstock.plan.analyze import analyze
 from penstock.plan.insert_options import insert_options
 from penstock.plan.job_plan import plan_job
@@ -36,7 +36,8 @@ def sources_of(plan: JobPlan, session: Session) -> tuple[SourceDefinition, ...]:
         definition = session.catalog[ObjectKey("relation", scan.relation)]
         if not isinstance(definition, SourceDefinition):
             raise InternalError(f"a job reads {scan.relation}, which is no source")
-        found.append(definition)
+        options = with_options_of_reading(definition.options, scan.reading)
+        found.append(replace(definition, options=options) if scan.reading else definition)
     return tuple(found)
 
 

@@ -20,6 +20,7 @@ from penstock.plan.shared_reads import insert_jobs
 from penstock.runtime import job_control
 from penstock.runtime.error_places import place
 from penstock.runtime.inserts import insert_rows
+from penstock.runtime.job_spec import JobSpec
 from penstock.runtime.job_statements import make_insert_spec, make_set_spec, make_sink_spec, make_view_spec
 from penstock.runtime.queries import answer
 from penstock.runtime.retries import retry_dead_letters
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.script import StatementReport
     from penstock.runtime.engine import Engine
-    from penstock.runtime.job_spec import JobSpec
 
 
 def run_statement(engine: Engine, report: StatementReport) -> Answer | None:
@@ -72,9 +72,21 @@ def _define_function(statement: s.CreateFunction, engine: Engine, analysis: Anal
     definition = analysis.definition
     if not isinstance(definition, FunctionDefinition):
         raise InternalError("CREATE FUNCTION defined something else")
+    if definition.expression is not None:
+        _define_in_sql(statement, engine, analysis, definition)
+        return
     engine.functions.check_place(definition)
     if read_body(definition.body, definition.name.text).kind != "registered":
         engine.functions.call(definition)
+    engine.put_catalog(analysis.session)
+
+
+def _define_in_sql(
+    statement: s.CreateFunction, engine: Engine, analysis: Analysis, definition: FunctionDefinition
+) -> None:
+    """The body of a function in SQL is part of the jobs that call it, which go on with it as it was."""
+    if not _unchanged(engine, definition.object_key, analysis):
+        _refuse_below_jobs(engine, definition.object_key, statement.name)
     engine.put_catalog(analysis.session)
 
 
@@ -99,15 +111,21 @@ def _refuse_below_jobs(engine: Engine, key: ObjectKey, name: s.Name) -> None:
     if key not in before:
         return
     built = {item.name.text for item in before.dependents(key)}
-    built |= {job.name for job in engine.jobs.values() if job.spec.uses(before[key].name.text)}
+    uses = _holds if key.space == "function" else JobSpec.uses
+    built |= {job.name for job in engine.jobs.values() if uses(job.spec, before[key].name.text)}
     jobs = sorted(built & engine.jobs.keys())
     if jobs:
         raise CatalogError(
             "DEPENDENT_OBJECTS",
-            f'"{name}" cannot be replaced: job {", ".join(jobs)} reads it',
+            f'"{name}" cannot be replaced: job {", ".join(jobs)} {"calls" if key.space == "function" else "reads"} it',
             hint="drop what is built on it first, or create the new one under another name",
             span=name.span,
         )
+
+
+def _holds(spec: JobSpec, function: str) -> bool:
+    """Whether a job calls a function, or has its body in it."""
+    return function in spec.plan.functions or function in spec.plan.in_place
 
 
 @_run.register(s.CreateMaterializedView)
@@ -170,7 +188,8 @@ def _drop(statement: s.Drop, engine: Engine, analysis: Analysis) -> None:
     before, after = engine.session.catalog, analysis.session.catalog
     gone = {item.name.text for item in before if isinstance(item, FunctionDefinition) and item.object_key not in after}
     # Objects that call a function are in the catalog; the jobs of INSERTs are not.
-    for job in [job for job in engine.jobs.values() if job.spec.kind == "insert" and gone & {*job.spec.plan.functions}]:
+    inserts = [job for job in engine.jobs.values() if job.spec.kind == "insert"]
+    for job in [job for job in inserts if any(_holds(job.spec, name) for name in gone)]:
         if not statement.cascade:
             raise CatalogError(
                 "DEPENDENT_OBJECTS",

@@ -246,8 +246,11 @@ def _(statement: CreateFunction, hide: Hide) -> str:
     )
     text = _create("AGGREGATE" if statement.aggregate else "FUNCTION", statement)
     text += f"({parameters})" if statement.parameters else ""
-    text += f" RETURNS {statement.returns}" if statement.returns is not None else ""
-    text += f"\nLANGUAGE {statement.language}"
+    returns = f" RETURNS {statement.returns}" if statement.returns is not None else ""
+    if statement.expression is not None:
+        empty = "" if statement.parameters else "()"
+        return f"{text}{empty}{returns}\nRETURN {format_tree(statement.expression)}"
+    text += f"{returns}\nLANGUAGE {statement.language}"
     text += "\n" + _options(statement.options, hide) if statement.options else ""
     dollars = "\n" in statement.body and "$$" not in statement.body and not statement.body.endswith("$")
     return f"{text}\nAS {f'$${statement.body}$$' if dollars else quoted_text(statement.body)}"

@@ -16,7 +16,7 @@ from sqlglot.generator import Generator
 from penstock.sql import nodes
 from penstock.sql.durations import interval_text
 from penstock.sql.moments import is_moment
-from penstock.sql.nodes import SystemTime, WindowCall, WindowPart, WindowTable, Within
+from penstock.sql.nodes import ReadOption, ReadOptions, SystemTime, WindowCall, WindowPart, WindowTable, Within
 from penstock.sql.tokens import RESERVED
 from penstock.sql.typenames import sql_type
 
@@ -75,6 +75,8 @@ class CanonicalGenerator(Generator):
         WindowPart: lambda self, e: self.windowpart_sql(e),
         WindowTable: lambda self, e: self.windowtable_sql(e),
         SystemTime: lambda self, e: self.systemtime_sql(e),
+        ReadOptions: lambda self, e: f"/*+ OPTIONS({self.expressions(e, flat=True)}) */",
+        ReadOption: lambda self, e: self.binary(e, "="),
         Within: lambda _, e: (
             f"WITHIN ({e.args['before'] // 1000} MILLISECONDS, {e.args['after'] // 1000} MILLISECONDS)"
             + (f" GRACE PERIOD {e.args['grace'] // 1000} MILLISECONDS" if e.args.get("grace") is not None else "")
@@ -228,6 +230,8 @@ class CanonicalGenerator(Generator):
 
     def table_sql(self, expression: exp.Table, sep: str = " AS ") -> str:
         text = self.table_parts(expression)
+        hints = self.sql(expression, "hints")
+        text += f" {hints}" if hints else ""
         system_time = self.sql(expression, "system_time")
         text += f" {system_time}" if system_time else ""
         text += " WITH ORDINALITY" if expression.args.get("ordinality") else ""

@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from penstock.errors import NotYetError, PenstockError, ScriptError, Span
+from penstock.errors import PenstockError, ScriptError, Span
 from penstock.frozen import frozen
 
 MAX_STATEMENT: Final = 1 << 20  # characters; a longer statement is data, not a query
@@ -165,8 +165,6 @@ class _Scan:
             match = _LINE_END.search(text, here)
             return len(text) if match is None else match.start()
         if mark == "/*":
-            if text.startswith("+", here + 2) and self.error is None:
-                self.error = self._hint(here)
             end = text.find("*/", here + 2)
             return -1 if end < 0 else end + 2
         if mark == "'" and _escape_string(text, here):
@@ -227,15 +225,6 @@ class _Scan:
             self.error = ScriptError(
                 "SYNTAX_ERROR", "# does not begin a comment", hint="use -- or /* */", span=self._at(here)
             )
-
-    def _hint(self, here: int) -> PenstockError:
-        return NotYetError(
-            "CLAUSE_NOT_YET",
-            "optimizer hints are not there yet",
-            hint="remove the /*+ … */: OPTIONS belong into the WITH clause of the table, and for STATE_TTL a "
-            "materialized view has WITH (state_ttl = '1 day')",
-            span=self._at(here, 3),
-        )
 
     def _too_long(self) -> PenstockError:
         return ScriptError(

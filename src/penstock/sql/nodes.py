@@ -82,6 +82,19 @@ class SystemTime(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
 
 
+class ReadOption(exp.Expression):
+    """One `'key' = 'value'` of ReadOptions, both literals."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True}
+
+
+class ReadOptions(exp.Expression):
+    """`/*+ OPTIONS('key' = 'value', …) */` behind the name of a table, for this reading of it; stands in exp.Table's
+    arg `hints`. `expressions` are ReadOption."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": True}
+
+
 class Within(exp.Expression):
     """How far the event times of two streams of a join may lie apart, as ksqlDB writes it: so many microseconds
     `before` that of the stream in front, and `after` it. `grace` is how late rows may be there."""

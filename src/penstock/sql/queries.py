@@ -9,6 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from penstock.errors import Span
 from penstock.sql.dialects import ksql_windows
+from penstock.sql.hints import select_hints, state_ttl
 from penstock.sql.reading import NAME_TOKENS, SyntaxFailure
 from penstock.sql.relations import RelationGrammar
 from penstock.sql.statements import NOWHERE, Emit, Query
@@ -38,8 +39,8 @@ class QueryGrammar(RelationGrammar):
     QUERY_MODIFIER_TOKENS: ClassVar = set(QUERY_MODIFIER_PARSERS)
     OPTIONAL_ALIAS_TOKEN_CTE: ClassVar = False
 
-    def query(self) -> Query:
-        """A query with its EMIT, which may stand before or after LIMIT."""
+    def query(self, *, kept: bool = False) -> Query:
+        """A query with its EMIT, which may stand before or after LIMIT; `kept`: that of a materialized view."""
         first = self._curr
         tree = self._parse_select(nested=True, parse_subquery_alias=False)
         if tree is None:
@@ -51,6 +52,8 @@ class QueryGrammar(RelationGrammar):
             tree = self._parse_query_modifiers(tree)
         if isinstance(tree, exp.Subquery) and tree.is_wrapper:
             tree = tree.unnest()
+        if not kept:
+            state_ttl(tree, kept=False)
         return Query(cast(exp.Query, tree), emit, emit_span, self.since(first))
 
     def _emit(self) -> tuple[Emit | None, Span]:
@@ -115,6 +118,7 @@ class QueryGrammar(RelationGrammar):
     def _select(self) -> exp.Expr:
         first = self._curr
         self._advance()
+        hints = select_hints(self)
         distinct = None
         if self._match(T.DISTINCT):
             on = exp.Tuple(expressions=self._parse_wrapped_csv(self._parse_disjunction)) if self._match(T.ON) else None
@@ -125,6 +129,7 @@ class QueryGrammar(RelationGrammar):
         if not items:
             self.fail("an expression")
         this = exp.Select(distinct=distinct, expressions=items).update_positions(first)
+        this.meta.update(hints)
         source = self._parse_from()
         if source is not None:
             this.set("from_", source)

@@ -307,4 +307,6 @@ def syntax_error(failure: SyntaxFailure, end: Span, shown: Callable[[Token], str
     hint = failure.hint
     if hint is None and token and token.token_type == TokenType.VAR and token.text.upper() == "EMIT":
         hint = "EMIT stands at the end of the statement, outside of all brackets"
+    if hint is None and token and token.token_type == TokenType.HINT:
+        hint = "a hint stands behind SELECT, or as OPTIONS behind the name of a table that is read"
     return ScriptError("SYNTAX_ERROR", message, hint=hint, span=token_span(token) if token else end)

@@ -160,7 +160,9 @@ def comments(text: str, start: int, end: int) -> list[tuple[int, int]]:
     if text.find("--", start, end) < 0 and text.find("/*", start, end) < 0:
         return []
     return [
-        (match.start() + 2, match.end()) for match in _PARTS.finditer(text, start, end) if match.lastgroup == "comment"
+        (match.start() + 2, match.end())
+        for match in _PARTS.finditer(text, start, end)
+        if match.lastgroup == "comment" and not match.group().startswith("/*+")  # a hint, which was read
     ]
 
 

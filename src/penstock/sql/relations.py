@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 from penstock.errors import UnsupportedError
 from penstock.sql.dialects import flink, ksql_windows, ksqldb, questdb, spark_pipelines
 from penstock.sql.expressions import ExpressionGrammar
+from penstock.sql.hints import table_options
 from penstock.sql.nodes import SystemTime
 from penstock.sql.pivots import pivot_ahead, pivoted
 from penstock.sql.reading import NAME_TOKENS
@@ -96,7 +97,15 @@ class RelationGrammar(ExpressionGrammar):
         spark_pipelines.check_relation(self)
         if called:
             return self._aliased(exp.Table(this=self._parse_function_call()))
-        return self._dimension(self.table_name())
+        return self._dimension(self.read_table())
+
+    def read_table(self) -> exp.Table:
+        """The name of a table, and what a hint says of this reading of it."""
+        table = self.table_name()
+        options = table_options(self)
+        if options is not None:
+            table.set("hints", options)
+        return table
 
     def table_name(self) -> exp.Table:
         """A name, or database.name for system tables."""
@@ -156,6 +165,12 @@ class RelationGrammar(ExpressionGrammar):
         """T [FOR SYSTEM_TIME AS OF e] [AS a]; the alias may come first."""
         system_time = self._system_time()
         self._aliased(table)
+        options = table_options(self)  # behind the alias, where some write it
+        if options is not None:
+            if table.args.get("hints") is not None:
+                self.step_back()
+                self.fail("one OPTIONS")
+            table.set("hints", options)
         system_time = system_time or self._system_time()
         if system_time is not None:
             table.set("system_time", system_time)

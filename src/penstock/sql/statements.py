@@ -199,7 +199,8 @@ class Parameter:
 
 @frozen(kw_only=True)
 class CreateFunction(Statement):
-    """CREATE FUNCTION f(args) RETURNS type LANGUAGE python AS 'module.function' | AS $$ source $$."""
+    """CREATE FUNCTION f(args) RETURNS type LANGUAGE python AS 'module.function' | AS $$ source $$; in SQL its body is
+    `expression`."""
 
     name: Name
     parameters: tuple[Parameter, ...]
@@ -211,6 +212,7 @@ class CreateFunction(Statement):
     temporary: bool = False
     if_not_exists: bool = False
     options: tuple[Option, ...] = ()
+    expression: exp.Expr | None = None
 
 
 @frozen(kw_only=True)

@@ -161,11 +161,13 @@ MAX_TOKENS: Final = 100_000  # of one statement; some two seconds of the parser
 
 _TOKEN = re.compile(
     r"""
-    (?P<space>[\s\ufeff]+|--[^\r\n]*|/\*.*?\*/)
+    (?P<space>[\s\ufeff]+|--[^\r\n]*|/\*(?!\+).*?\*/)
+  | (?P<hint>/\*\+.*?\*/)
   | (?P<escaped>[eE]'(?:[^'\\]|\\.|'')*+')
   | (?P<hex>[xX]'[^']*')
   | (?P<string>'[^']*(?:''[^']*)*')
   | (?P<dollar>\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$)
+  | (?P<parameter>\$[0-9]+)
   | (?P<name>"[^"]*(?:""[^"]*)*"|`[^`]*(?:``[^`]*)*`)
   | (?P<word>[^\W\d]\w*)
   | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
@@ -198,7 +200,9 @@ def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Token]:
                 hint="load data from a file or a topic, not from the text of a statement",
                 span=Span(line, position - line_start + 1, 1, position),
             )
-        if kind != "space":
+        if kind == "hint":
+            tokens += _hint(text, position, stop)
+        elif kind != "space":
             _add(tokens, kind or "", match.group(), Span(line, position - line_start + 1, stop - position, position))
         breaks = text.count("\n", position, stop)
         if breaks:
@@ -206,6 +210,18 @@ def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Token]:
             line_start = text.rfind("\n", position, stop) + 1
         position = stop
     return tokens
+
+
+def _hint(text: str, start: int, stop: int) -> list[Token]:
+    """The tokens of /*+ … */, its two ends among them."""
+    inside = tokenize(text, start + 3, stop - 2)
+    return [_end_of_hint(text, start, start + 3), *inside, _end_of_hint(text, stop - 2, stop)]
+
+
+def _end_of_hint(text: str, start: int, stop: int) -> Token:
+    line = text.count("\n", 0, start) + 1
+    column = start - text.rfind("\n", 0, start)
+    return Token(T.HINT, text[start:stop], line, column, start, stop - 1)
 
 
 _CHAIN: Final = frozenset(
@@ -245,6 +261,8 @@ def _add(tokens: list[Token], kind: str, text: str, span: Span) -> None:
         _append(tokens, WORDS.get(upper, T.VAR), text, span)
     elif kind == "symbol":
         _append(tokens, SYMBOLS[text], text, span)
+    elif kind == "parameter":
+        _append(tokens, T.PARAMETER, text, span)
     elif kind == "string":
         _append(tokens, T.STRING, text[1:-1].replace("''", "'"), span)
     elif kind == "number":

@@ -229,7 +229,7 @@ def _input(parser: RelationGrammar) -> exp.Expr:
     """TABLE t [PARTITION BY k], (SELECT …), TABLE (SELECT …) or a bare name."""
     if parser.current.text.upper() == "TABLE" and parser.following.token_type not in {T.COMMA, T.R_PAREN, T.DOT}:
         parser.step()
-    node: exp.Expr = parser.subquery() if parser.current.token_type == T.L_PAREN else parser.table_name()
+    node: exp.Expr = parser.subquery() if parser.current.token_type == T.L_PAREN else parser.read_table()
     if parser.symbol(T.PARTITION_BY):
         wrapped = parser.symbol(T.L_PAREN)
         keys = [_key(parser)]

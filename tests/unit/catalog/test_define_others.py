@@ -200,7 +200,6 @@ def test_q2_functions_by_path_and_by_source() -> None:
             "CONFLICTING_OPTIONS",
             "option takes of function label",
         ),
-        (PYTHON.replace("python", "sql").format("'x + 1'"), "CLAUSE_NOT_YET", "written in sql"),
         (PYTHON.replace("python", "java").format("'a.B'"), "UNSUPPORTED_CLAUSE", "written in java"),
     ],
 )

@@ -17,6 +17,7 @@ from penstock.sql.grammar.columns import Columns, column_list
 from penstock.sql.grammar.ksql_query import QueryHead, of_query
 from penstock.sql.grammar.materialize_source import SourceHead, names_alone, source_over_connection
 from penstock.sql.grammar.options import check_foreign, format_clause, options
+from penstock.sql.hints import state_ttl
 from penstock.sql.parser import PenstockParser
 from penstock.sql.reading import WORD_TOKENS
 from penstock.sql.statements import (
@@ -264,11 +265,13 @@ def create_materialized_view(p: PenstockParser, head: Head) -> CreateMaterialize
             p.not_yet(f"{first.text.upper()} BY on a view is not there yet", "leave the clause out", first)
         else:
             p.fail("AS")
+    query = p.query(kept=True)
+    hinted = state_ttl(query.tree, kept=True)
     return CreateMaterializedView(
         name=name,
-        query=p.query(),
+        query=query,
         columns=columns,
-        options=found,
+        options=found if hinted is None else (*found, hinted),
         comment=comment,
         or_replace=head.or_replace,
         if_not_exists=exists,

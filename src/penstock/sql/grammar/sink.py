@@ -13,20 +13,16 @@ from penstock.sql.grammar.create import Head, if_not_exists
 from penstock.sql.grammar.materialize_sink import SinkHead, sink_over_connection
 from penstock.sql.grammar.options import format_clause, options
 from penstock.sql.parser import PenstockParser
-from penstock.sql.reading import WORD_TOKENS
 from penstock.sql.spans import token_span
 from penstock.sql.statements import (
     NOWHERE,
-    CreateFunction,
     CreateSecret,
     CreateSink,
     Format,
     Name,
     Option,
-    Parameter,
     Query,
 )
-from penstock.types import SqlType
 
 T = TokenType
 
@@ -89,59 +85,6 @@ def _whole(p: PenstockParser) -> Query:
 def _over_connection(p: PenstockParser, query: Query | None, columns: Columns, with_span: Span) -> bool:
     """Whether Materialize's INTO KAFKA CONNECTION stands behind FROM v."""
     return p.ahead("INTO", "KAFKA", "CONNECTION") and query is not None and not columns.columns and with_span is NOWHERE
-
-
-def create_function(p: PenstockParser, head: Head, *, aggregate: bool = False) -> CreateFunction:
-    """CREATE FUNCTION f (a INT) RETURNS INT LANGUAGE python AS 'module.function' | $$ source $$"""
-    exists = if_not_exists(p)
-    name = p.name("the name of the function")
-    parameters = p.bracketed(lambda: _parameter(p)) if p.current.token_type == T.L_PAREN else ()
-    returns: SqlType | None = None
-    language: str | None = None
-    body: str | None = None
-    found: tuple[Option, ...] = ()
-    while p.current:
-        if returns is None and p.word("RETURNS"):
-            if p.ahead("TABLE"):
-                p.not_yet("functions that return tables are not there yet", "return an array and UNNEST it")
-            returns = p.type_name()
-        elif language is None and p.word("LANGUAGE"):
-            if p.current.token_type not in WORD_TOKENS:
-                p.fail("the name of a language")
-            p.step()
-            language = p.taken.text.lower()
-        elif body is None and p.word("AS"):
-            body = p.string("'module.function' or $$ source $$")
-        elif not found and p.word("WITH"):
-            found = options(p)
-        elif p.ahead("USING"):
-            p.not_yet("functions from archives are not there yet", "install the module and name it in AS")
-        else:
-            p.end()
-    if body is None:
-        p.fail("AS")
-    return CreateFunction(
-        name=name,
-        parameters=parameters,
-        returns=returns,
-        language=language or "python",
-        body=body,
-        aggregate=aggregate,
-        or_replace=head.or_replace,
-        temporary=head.temporary,
-        if_not_exists=exists,
-        options=found,
-    )
-
-
-def _parameter(p: PenstockParser) -> Parameter:
-    """Name type, or type alone"""
-    if p.current.token_type in WORD_TOKENS | {T.IDENTIFIER} and p.following.token_type in WORD_TOKENS:
-        goes_on = p.following.text.upper() in {"PRECISION", "VARYING", "UNSIGNED", "WITH", "WITHOUT"}
-        if p.current.token_type == T.IDENTIFIER or not goes_on:
-            p.step()
-            return Parameter(name=p.taken.text, type=p.type_name())
-    return Parameter(name=None, type=p.type_name())
 
 
 def create_secret(p: PenstockParser, head: Head) -> CreateSecret:

@@ -9,7 +9,7 @@ from typing import Final
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.dialects import feldera, spark_pipelines
-from penstock.sql.grammar import connection, create, drop_alter, insert, jobs, settings, show, sink
+from penstock.sql.grammar import connection, create, drop_alter, function, insert, jobs, settings, show, sink
 from penstock.sql.grammar.refused import refuse_create, refused
 from penstock.sql.parser import PenstockParser
 from penstock.sql.redact import nearest_statement
@@ -29,6 +29,8 @@ def statement(p: PenstockParser) -> Statement:
 def _rule(p: PenstockParser) -> Rule:
     token = p.current
     if token.token_type in {T.SELECT, T.WITH, T.VALUES, T.L_PAREN}:
+        return insert.select
+    if p.ahead("TABLE"):
         return insert.select
     if p.ahead("BEGIN", "STATEMENT", "SET") or p.ahead("EXECUTE", "STATEMENT", "SET"):
         return insert.statement_set
@@ -75,10 +77,10 @@ def _create(p: PenstockParser) -> Statement:
     if p.word("VIEW"):
         return create.create_view(p, head)
     if p.word("FUNCTION"):
-        return sink.create_function(p, head)
+        return function.create_function(p, head)
     if p.word("AGGREGATE"):
         p.word("FUNCTION")
-        return sink.create_function(p, head, aggregate=True)
+        return function.create_function(p, head, aggregate=True)
     if p.word("SECRET"):
         return sink.create_secret(p, head)
     if p.word("CONNECTION"):
