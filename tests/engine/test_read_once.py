@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 import penstock
+from tests.engine.answers import at, ms, read
 from tests.engine.beside_duckdb import hold_beside
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -57,7 +58,35 @@ def test_the_answers_are_those_of_several_readings(db: penstock.Database) -> Non
                 oracle.executemany("INSERT INTO events VALUES (?, ?, ?)", rows)
 
         hold_beside(db, oracle, QUERIES, advance)
-    read = db.sql(
+    offsets = db.sql(
         "SELECT job, connector_id, SUM(offset + 1) FROM penstock.connector_offsets GROUP BY ALL ORDER BY 1"
     ).rows()
-    assert read == [(name, "events", 72) for name in sorted(QUERIES)], "each job has read every row once"
+    assert offsets == [(name, "events", 72) for name in sorted(QUERIES)], "each job has read every row once"
+
+
+WINDOWS = """
+CREATE STREAM events (type INT, id BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);
+CREATE VIEW first AS SELECT id, ts FROM events WHERE type = 1;
+CREATE VIEW second AS SELECT id, ts FROM events WHERE type = 2;
+CREATE MATERIALIZED VIEW met AS
+SELECT o.id, o.window_start AS s, o.n, p.n AS others
+FROM (SELECT id, window_start, window_end, COUNT(*) AS n FROM TUMBLE(TABLE first, DESCRIPTOR(ts), INTERVAL '10' SECOND)
+  GROUP BY id, window_start, window_end) AS o
+LEFT JOIN (SELECT id, window_start, window_end, COUNT(*) AS n FROM TUMBLE(TABLE second, DESCRIPTOR(ts), INTERVAL '10' SECOND)
+  GROUP BY id, window_start, window_end) AS p
+ON o.id = p.id AND o.window_start = p.window_start AND o.window_end = p.window_end;
+"""
+
+
+def test_windows_of_both_sides_close_together(db: penstock.Database) -> None:
+    """A row is late where the windows of its side have closed; of kinds that nobody reads none is."""
+    db.execute(WINDOWS)
+    first = [(1, 1, 1), (1, 1, 4), (2, 1, 5), (1, 2, 6), (3, 1, 7), (2, 3, 8)]
+    late = [(1, 1, 2), (2, 2, 3), (3, 3, 3), (2, 1, 9)]
+    for rows in (first, [(1, 1, 11), (2, 1, 25)], late, [(2, 1, 19), (3, 9, 100)]):
+        db.append("events", [{"type": kind, "id": key, "ts": ms(second)} for kind, key, second in rows])
+        db.settle()
+    assert read(db, "met") == [(1, at(0), 2, 1), (1, at(10), 1, 1), (2, at(0), 1, None)]
+    late_rows = db.sql("SELECT stream, event_time FROM penstock.late_rows").rows()
+    assert sorted(late_rows) == [("events", at(2)), ("events", at(3)), ("events", at(9))]
+    assert db.sql("SELECT DISTINCT connector_id FROM penstock.connector_offsets").rows() == [("events",)]

@@ -28,7 +28,7 @@ from penstock.plan.merging import BATCH_VIEW, NotMergeableError, merged
 from penstock.plan.nodes import Aggregate
 from penstock.plan.panes import STORED, Panes, best_panes, panes_of
 from penstock.plan.processing import over_processing_time, processing_of
-from penstock.plan.read_once import read_once
+from penstock.plan.read_once import read_once, scans_read_once
 from penstock.plan.refused import refuse, refuse_subqueries
 from penstock.plan.relation import WINDOW_COLUMN
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
@@ -288,11 +288,12 @@ def _joined_job(plan: LogicalPlan, found: JobScans, parts: JoinOfPanes) -> JobPl
     """Windows of several GROUP BYs, which the view store joins when they close."""
     length, sides = duration_words(parts.panes.pane_us), len(parts.joined.sides)
     kept = "keeps the windows" if parts.panes.windows == 1 else "makes windows of the panes"
+    core, found = scans_read_once(parts.core, found, plan)
     made = _made(
         plan,
         found,
         "panes",
-        parts.core,
+        core,
         batch=spark_sql(parts.batch),
         reductions=parts.reductions,
         merge=parts.merge,

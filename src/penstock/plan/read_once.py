@@ -18,7 +18,7 @@ Where a row may be one of several sides, it is made as many rows as there are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +28,7 @@ from penstock.plan.finish_plan import SIDE
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.nodes import Scan
 from penstock.plan.relation import Mode
+from penstock.plan.spark_blocks import scans
 from penstock.plan.trees import (
     aggregate_text,
     aliased,
@@ -44,7 +45,9 @@ from penstock.plan.trees import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from penstock.plan.job_scans import JobScans
     from penstock.plan.logical import LogicalPlan
+    from penstock.plan.relation import EventTime
 
 _ROWS: Final = "__rows"
 _PASSES: Final = frozenset({"expressions", "from_", "where"})  # the clauses of a SELECT of rows, each by itself
@@ -58,7 +61,8 @@ class _Side:
 
     place: int  # among the sides
     number: int
-    relation: str
+    table: str  # which it reads
+    relation: str  # what is read in its place
     items: dict[str, exp.Expr]
     conditions: list[exp.Expr]
 
@@ -68,25 +72,62 @@ def read_once(core: exp.Query, plan: LogicalPlan) -> tuple[exp.Query, tuple[str,
 
     Their rows are only ever added. A function of the user's is called for the rows of its side and for no others.
     """
-    relations = _added(plan)
+    made, shared = _together(core, {name: name for name in _added(plan)}, plan)
+    return made, tuple(shared)
+
+
+def scans_read_once(core: exp.Query, found: JobScans, plan: LogicalPlan) -> tuple[exp.Query, JobScans]:
+    """The same for a core over the scans of a job, which late rows are looked for in, too: rows of one side each."""
+    first: dict[tuple[str, EventTime | None], str] = {}
+    views = {
+        scan.view: first.setdefault((scan.relation, scan.event_time), scan.view)
+        for scan in found.scans
+        if not scan.changes
+    }
+    made, shared = _together(core, views, plan, apart=True)
+    renamed = {view: one for one, several in shared.items() for view in several}
+    if not renamed:
+        return core, found
+    tree = found.tree.copy()
+    for table in scans(tree):
+        table.set("this", identifier(renamed.get(table.name, table.name)))
+    declared = {scan.relation: [entry.name for entry in scan.fields] for scan in plan.scans()}
+    needed: dict[str, set[str]] = {}
+    for scan in found.scans:
+        needed.setdefault(renamed.get(scan.view, scan.view), set()).update(scan.columns)
+    kept = [
+        replace(scan, columns=tuple(name for name in declared[scan.relation] if name in needed[scan.view]))
+        for scan in found.scans
+        if scan.view in needed
+    ]
+    return made, replace(found, tree=tree, scans=tuple(kept))
+
+
+def _together(
+    core: exp.Query, names: Mapping[str, str], plan: LogicalPlan, *, apart: bool = False
+) -> tuple[exp.Query, dict[str, tuple[str, ...]]]:
+    """The core with its sides put together, and what each of the readings that are left reads in the place of.
+
+    `names`: the tables that may be read together, and which one is read then. `apart`: not where a row is of two sides.
+    """
     functions = {name.casefold() for name in plan.functions}
     blocks = list(_sides(core))
-    found = [_side(place, block, functions) for place, block in enumerate(blocks)]
     together: dict[str, list[_Side]] = {}
-    for side in found:
-        if side is not None and side.relation in relations:
+    for place, block in enumerate(blocks):
+        side = _side(place, block, names, functions)
+        if side is not None:
             together.setdefault(side.relation, []).append(side)
-    shared = {relation: sides for relation, sides in together.items() if len(sides) > 1}
+    shared = {name: sides for name, sides in together.items() if len(sides) > 1 and (not apart or _all_apart(sides))}
     if not shared:
-        return core, ()
+        return core, {}
     left_out = {side.place for sides in shared.values() for side in sides[1:]}
-    for relation, sides in shared.items():
-        blocks[sides[0].place] = _reading(relation, sides)
+    for name, sides in shared.items():
+        blocks[sides[0].place] = _reading(name, sides)
     kept = [block for place, block in enumerate(blocks) if place not in left_out]
     made: exp.Query = kept[0]
     for block in kept[1:]:
         made = exp.Union(this=made, expression=block, distinct=False)
-    return made, tuple(shared)
+    return made, {name: tuple(side.table for side in sides) for name, sides in shared.items()}
 
 
 def _added(plan: LogicalPlan) -> frozenset[str]:
@@ -104,18 +145,18 @@ def _sides(core: exp.Query) -> Iterator[exp.Query]:
         yield core
 
 
-def _side(place: int, block: exp.Query, functions: Collection[str]) -> _Side | None:
+def _side(place: int, block: exp.Query, names: Mapping[str, str], functions: Collection[str]) -> _Side | None:
     """A side over the columns of its relation; None where it does more than to pick, filter and compute."""
     if nondeterministic_call(block) is not None or any(_is_more(node, functions) for node in block.walk()):
         return None
-    flat = _flat(block)
+    flat = _flat(block, names)
     if flat is None:
         return None
-    relation, items, conditions = flat
+    table, items, conditions = flat
     own = items.pop(SIDE, None)
     if not isinstance(own, exp.Literal):
         return None
-    return _Side(place, int(own.name), relation, items, conditions)
+    return _Side(place, int(own.name), table, names[table], items, conditions)
 
 
 def _is_more(node: exp.Expr, functions: Collection[str]) -> bool:
@@ -126,21 +167,21 @@ def _is_more(node: exp.Expr, functions: Collection[str]) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.casefold() in functions
 
 
-def _flat(block: exp.Expr) -> tuple[str, dict[str, exp.Expr], list[exp.Expr]] | None:
-    """The relation that a SELECT reads, through any subqueries, its items and conditions over the columns there."""
+def _flat(block: exp.Expr, names: Mapping[str, str]) -> tuple[str, dict[str, exp.Expr], list[exp.Expr]] | None:
+    """The table that a SELECT reads, through any subqueries, and its items and conditions over the columns there."""
     if not isinstance(block, exp.Select) or any(value for name, value in block.args.items() if name not in _PASSES):
         return None
     source = block.args["from_"].this
     if isinstance(source, exp.Table):
-        if not isinstance(source.this, exp.Identifier):
+        if not isinstance(source.this, exp.Identifier) or source.name not in names:
             return None
-        relation, below = source.name, None
+        table, below = source.name, None
         conditions: list[exp.Expr] = []
     elif isinstance(source, exp.Subquery):
-        inner = _flat(source.this)
+        inner = _flat(source.this, names)
         if inner is None:
             return None
-        relation, below, conditions = inner
+        table, below, conditions = inner
     else:
         return None
     texts = [item.unalias() for item in block.expressions]
@@ -148,10 +189,10 @@ def _flat(block: exp.Expr) -> tuple[str, dict[str, exp.Expr], list[exp.Expr]] | 
         texts += conjuncts_of(where.this)
     if below is not None and _computed_twice(texts, below):
         return None
-    moved = [_moved(text, relation, below) for text in texts]
-    names = [item.alias_or_name for item in block.expressions]
-    items = dict(zip(names, moved, strict=False))
-    return (relation, items, [*conditions, *moved[len(names) :]]) if len(items) == len(names) else None
+    moved = [_moved(text, names[table], below) for text in texts]
+    columns = [item.alias_or_name for item in block.expressions]
+    items = dict(zip(columns, moved, strict=False))
+    return (table, items, [*conditions, *moved[len(columns) :]]) if len(items) == len(columns) else None
 
 
 def _computed_twice(texts: Sequence[exp.Expr], below: Mapping[str, exp.Expr]) -> bool:
@@ -186,23 +227,28 @@ def _moved(text: exp.Expr, relation: str, below: Mapping[str, exp.Expr] | None) 
 def _reading(relation: str, sides: Sequence[_Side]) -> exp.Query:
     """One SELECT over the relation for all its sides."""
     read = dict.fromkeys(
-        node.name
-        for side in sides
-        for part in (*side.items.values(), *side.conditions)
-        for node in part.find_all(exp.Column)
+        node.name for side in sides for part in side.items.values() for node in part.find_all(exp.Column)
     )
     source = exp.Table(this=identifier(relation), alias=exp.TableAlias(this=identifier(relation)))
     inner = select([*(column(name, relation) for name in read), aliased(_which(sides), SIDE)], source)
-    items: list[exp.Expr] = [aliased(column(SIDE, _ROWS), SIDE)]
-    for name in sides[0].items:
-        value: exp.Expr = exp.Null()
-        for side in sides:
-            if not isinstance(side.items[name], exp.Null):
-                is_side = exp.EQ(this=column(SIDE, _ROWS), expression=number(side.number))
-                value = call("if", is_side, _renamed(side.items[name]), value)
-        items.append(aliased(value, name))
+    items: list[exp.Expr] = [
+        aliased(column(SIDE, _ROWS), SIDE),
+        *(aliased(_value([(side.number, side.items[name]) for side in sides]), name) for name in sides[0].items),
+    ]
     known = exp.Not(this=exp.Is(this=column(SIDE, _ROWS), expression=exp.Null()))
     return select(items, subquery(inner, _ROWS), where=exp.Where(this=known))
+
+
+def _value(of_sides: Sequence[tuple[int, exp.Expr]]) -> exp.Expr:
+    """A column of the core, which is one thing or another by the side."""
+    first = of_sides[0][1]
+    if all(value == first for _, value in of_sides):
+        return _renamed(first)
+    made: exp.Expr = exp.Null()
+    for side, value in of_sides:
+        if not isinstance(value, exp.Null):
+            made = call("if", exp.EQ(this=column(SIDE, _ROWS), expression=number(side)), _renamed(value), made)
+    return made
 
 
 def _renamed(value: exp.Expr) -> exp.Expr:
@@ -214,7 +260,7 @@ def _renamed(value: exp.Expr) -> exp.Expr:
 
 def _which(sides: Sequence[_Side]) -> exp.Expr:
     """Of which side a row is; as many rows as there are, where it may be of several."""
-    if all(_apart(one, other) for place, one in enumerate(sides) for other in sides[place + 1 :]):
+    if _all_apart(sides):
         cases = [exp.If(this=_holds(side), true=number(side.number)) for side in sides]
         return exp.Case(ifs=cases)
     each = [
@@ -230,6 +276,11 @@ def _holds(side: _Side) -> exp.Expr:
         grouped = exp.Paren(this=condition.copy())
         made = grouped if made is None else exp.And(this=made, expression=grouped)
     return made if made is not None else exp.Boolean(this=True)
+
+
+def _all_apart(sides: Sequence[_Side]) -> bool:
+    """Whether no row is of two sides."""
+    return all(_apart(one, other) for place, one in enumerate(sides) for other in sides[place + 1 :])
 
 
 def _apart(one: _Side, other: _Side) -> bool:

@@ -86,3 +86,35 @@ def test_something_computed_once_is_not_computed_for_each_use() -> None:
     twice = "SELECT x.v, x.v + 1 AS n, p.w FROM (SELECT id, v * v AS v FROM orders) AS x JOIN paid AS p ON x.id = p.id"
     job = job_of(f"SELECT y.v, y.n, y.w FROM ({twice}) AS y")
     assert job.core.count(" * ") == 1
+
+
+JOINED = """
+SELECT o.id, o.n, p.n AS paid
+FROM (SELECT a.id AS id, window_start, window_end, COUNT(*) AS n FROM TUMBLE(TABLE {one}, DESCRIPTOR(ts), INTERVAL '1' MINUTE)
+  GROUP BY a.id, window_start, window_end) AS o
+JOIN (SELECT b.id AS id, window_start, window_end, COUNT(*) AS n FROM TUMBLE(TABLE {other}, DESCRIPTOR(ts), INTERVAL '1' MINUTE)
+  GROUP BY b.id, window_start, window_end) AS p
+ON o.id = p.id AND o.window_start = p.window_start AND o.window_end = p.window_end
+"""
+KINDS = """
+CREATE VIEW first AS SELECT a, ts FROM events WHERE type = 1;
+CREATE VIEW second AS SELECT b, ts FROM events WHERE type = 2;
+CREATE VIEW any AS SELECT b, ts FROM events;
+"""
+
+
+def test_windows_that_are_joined_when_they_close() -> None:
+    joined = JOINED.format(one="first", other="second")
+    script = f"{EVENTS.format(one='TRUE', other='TRUE')} {KINDS} CREATE MATERIALIZED VIEW mv AS {joined}"
+    job = plan_job(planned(script))
+    assert [scan.view for scan in job.scans] == ["__scan_0"]
+    assert job.scans[0].columns == ("type", "a", "b", "ts")
+    assert job.late is not None
+    assert "__scan_1" not in job.core + job.late
+    assert job.late.count("__scan_0") == 2, "what is late is looked for on both sides"
+
+
+def test_a_late_row_of_two_sides_is_late_on_both() -> None:
+    joined = JOINED.format(one="first", other="any")
+    script = f"{EVENTS.format(one='TRUE', other='TRUE')} {KINDS} CREATE MATERIALIZED VIEW mv AS {joined}"
+    assert [scan.view for scan in plan_job(planned(script)).scans] == ["__scan_0", "__scan_1"]
