@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import PenstockError
 from penstock.options import resolve_view_options
+from penstock.plan.asked_order import answer_in_order
 from penstock.plan.job_plan import plan_job
 from penstock.runtime.job import Job
 from penstock.runtime.job_control import drain_job
@@ -54,6 +55,7 @@ class EphemeralQuery:
         self.name = f"query_{uuid.uuid4().hex[:8]}"
         plan = plan_job(logical)
         self._updating = plan.kind != "append"
+        self._read = answer_in_order(logical, plan, _RESULT)
         self._left = plan.limit  # rows that are still to be handed out, of a query that ends
         self._directory = engine.home.ephemeral / self.name
         self._store = ViewStore.open(None)
@@ -94,12 +96,12 @@ class EphemeralQuery:
                     return None
 
     def collect(self, timeout: float) -> pa.Table:
-        """Read all there is now, close every window, and return the whole result."""
+        """Read all there is now, close every window, and return the whole result, in the order that is asked for."""
         limit = self.job.spec.plan.limit
         drain_job(self.job, self._engine.clock, timeout)
         if self._updating:
             shown = "" if limit is None else f" LIMIT {limit}"
-            return self._store.read(f'SELECT * FROM "{_RESULT}"{shown}').table
+            return self._store.read(f"{self._read}{shown}").table
         import pyarrow as pa
 
         if self._kept:
