@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -22,6 +23,8 @@ from penstock.interfaces.result import Result
 from penstock.interfaces.subscription import follow_changes
 from penstock.interfaces.tailing import tail
 from penstock.options import resolve_setting, setting_notice
+from penstock.plan.analyze import analyze
+from penstock.plan.asked_order import with_order_shown
 from penstock.plan.script import StatementReport, read_script, report_statement
 from penstock.plan.subscriptions import subscription_key
 from penstock.runtime import job_control
@@ -190,13 +193,17 @@ class Database:
             raise report.error
         return report
 
-    def _query(self, sql: str) -> LogicalPlan:
+    def _query(self, sql: str, *, order_shown: bool = False) -> LogicalPlan:
+        """The plan of a query; `order_shown`: with further columns that it is ordered by, where it selects them not."""
         report = self._one(sql)
         if not isinstance(report.statement, s.Select) or report.plan is None:
             raise UnsupportedError(
                 "UNSUPPORTED_STATEMENT", f"a query is asked for, not {report.kind}", hint="use execute()"
             )
-        return report.plan
+        query = with_order_shown(report.statement.query) if order_shown else report.statement.query
+        if query is report.statement.query or not report.plan.streams():
+            return report.plan
+        return analyze(replace(report.statement, query=query), self._engine.session).plans[0]
 
     def stream(self, sql: str) -> AsyncGenerator[pa.RecordBatch]:
         """The rows of a query over streams as they come, until the loop is left.
@@ -222,7 +229,7 @@ class Database:
 
     def select_once(self, sql: str, timeout: float = 600.0) -> Result:
         """The answer to a query over streams from what is there now, with every window closed."""
-        plan = self._query(sql)
+        plan = self._query(sql, order_shown=True)
         if not plan.streams():
             return self.sql(sql)
         query = live_query(self._engine, plan, batch_rows=10_000, keep_rows=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import PenstockError
 from penstock.options import resolve_view_options
+from penstock.plan.asked_order import answer_in_order
 from penstock.runtime.job import Job
 from penstock.runtime.job_control import drain_job
 from penstock.runtime.job_runs import start_positions
@@ -52,6 +53,7 @@ class EphemeralQuery:
         self._kept: list[pa.Table] = []
         self.name = f"query_{uuid.uuid4().hex[:8]}"
         self._updating = plan.kind != "append"
+        self._read = answer_in_order(logical, plan, _RESULT)
         self._left = plan.limit  # rows that are still to be handed out, of a query that ends
         self._directory = engine.home.ephemeral / self.name
         self._store = ViewStore.open(None)
@@ -92,12 +94,12 @@ class EphemeralQuery:
                     return None
 
     def collect(self, timeout: float) -> pa.Table:
-        """Read all there is now, close every window, and return the whole result."""
+        """Read all there is now, close every window, and return the whole result, in the order that is asked for."""
         limit = self.job.spec.plan.limit
         drain_job(self.job, self._engine.clock, timeout)
         if self._updating:
             shown = "" if limit is None else f" LIMIT {limit}"
-            return self._store.read(f'SELECT * FROM "{_RESULT}"{shown}').table
+            return self._store.read(f"{self._read}{shown}").table
         import pyarrow as pa
 
         if self._kept:
