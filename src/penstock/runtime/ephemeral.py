@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.plan.job_plan import JobPlan
+    from penstock.plan.logical import LogicalPlan
     from penstock.runtime.engine import Engine
     from penstock.runtime.run import Run
     from penstock.stores.views import CommitResult
@@ -43,7 +44,9 @@ _RESULT: Final = "result"
 class EphemeralQuery:
     """A running query. `next_batch` hands out what it finds, `close` ends it and removes its files."""
 
-    def __init__(self, engine: Engine, plan: JobPlan, *, batch_rows: int, keep_rows: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, logical: LogicalPlan, plan: JobPlan, *, batch_rows: int, keep_rows: bool = False
+    ) -> None:
         """`keep_rows`: keep everything for `collect`, instead of handing it out batch by batch."""
         self._engine = engine
         self._batch_rows = batch_rows
