@@ -51,6 +51,27 @@ class FakeJob:
     closed: int = 0  # rows that are in closed windows; later ones for the same windows are late
 
 
+class FakeChanges:
+    """The changes of a query over what there is."""
+
+    def __init__(self, engine: FakeEngine, text: str) -> None:
+        self._engine = engine
+        self._text = text
+        self.columns = tuple(engine._run(text).schema.names)
+
+    def drain(self, timeout: float) -> None:
+        self._engine.log.append("drain the query")
+
+    def changes(self, since: int | None, timeout: float | None) -> Iterator[Change]:
+        for seq, row in enumerate(self._engine._run(self._text).to_pylist(), start=1):
+            if since is None or seq > since:
+                self._engine.touched = time.monotonic()
+                yield Change(seq, "insert", None, row, 0)
+
+    def close(self) -> None:
+        self._engine.log.append("close the query")
+
+
 @dataclass
 class FakeEngine:
     """One state directory. `close` and opening again keep what is in it, as on disk."""
@@ -144,6 +165,12 @@ class FakeEngine:
                 await asyncio.sleep(0.01)
         finally:
             self.log.append("stream ended")
+
+    def subscribe_query(self, report: StatementReport) -> FakeChanges:
+        assert isinstance(report.statement, s.SubscribeQuery)
+        span = report.statement.query.span
+        self.log.append("subscribe to a query")
+        return FakeChanges(self, report.source.text[span.start : span.end])
 
     def subscribe(
         self,

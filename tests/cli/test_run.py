@@ -171,6 +171,15 @@ def test_a_subscription_prints_the_form_that_is_asked_for(shell: Shell) -> None:
     assert shell.rows == [{"seq": 1, "_op": "upsert", "symbol": "ACME", "n": 1}]
 
 
+def test_a_subscription_to_a_query_prints_what_there_is(shell: Shell) -> None:
+    asked = "SUBSCRIBE TO (SELECT symbol, n + 1 AS more FROM totals);"
+    assert shell(*ONCE, script=STREAM + TOTALS + INSERT + asked) == 0, shell.err
+    assert [(change["op"], change["row"]) for change in shell.rows] == [("insert", {"symbol": "ACME", "more": 2})]
+    assert [step for step in shell.engine.log if "query" in step] == [
+        "subscribe to a query", "drain the query", "close the query",
+    ]  # fmt: skip
+
+
 def test_a_system_table_waits_for_the_input_and_stops_nothing(shell: Shell) -> None:
     assert shell(*ONCE, script=STREAM + TOTALS + INSERT + "SELECT count(*) AS n FROM penstock.late_rows;") == 0
     assert shell.rows == [{"n": 0}]
@@ -282,6 +291,14 @@ def test_a_subscription_is_followed(shell: Shell) -> None:
     shell.engine.live = True
     assert shell(*FOLLOW, script=STREAM + TOTALS + INSERT + "SUBSCRIBE TO totals;") == 130
     assert [change["row"] for change in shell.rows] == [{"symbol": "ACME", "n": 1}]
+
+
+def test_a_subscription_to_a_query_is_followed_and_closed(shell: Shell) -> None:
+    shell.engine.live = True
+    asked = "SUBSCRIBE (SELECT symbol FROM trades) WITH (changes = 'retract');"
+    assert shell(*FOLLOW, script=STREAM + INSERT + asked) == 130, shell.err
+    assert shell.rows == [{"seq": 1, "_op": "insert", "symbol": "ACME"}]
+    assert shell.engine.log[-2:] == ["close the query", "close"]
 
 
 def test_a_job_that_fails_ends_following(shell: Shell) -> None:

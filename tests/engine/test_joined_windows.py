@@ -93,6 +93,33 @@ QUERIES: Final = {
         f"GROUP BY l.label, TUMBLE(b.ts, {TEN})"),
         f"SELECT c.label, {BUCKET.format('b')} + INTERVAL 10 SECOND, count(*) FROM b JOIN c ON b.aid = c.id GROUP BY ALL",
     ),
+    # over aggregates of the query itself, whose times change with their rows
+    "of_groups": (
+        (f"SELECT TUMBLE_START(last, {TEN}) AS s, COUNT(*) AS n, SUM(n) AS total FROM (SELECT cat, COUNT(*) AS n, MAX(ts) AS last "
+        f"FROM a GROUP BY cat) AS x GROUP BY TUMBLE(last, {TEN})"),
+        ("SELECT time_bucket(INTERVAL 10 SECOND, last), count(*), sum(n)::BIGINT "
+        "FROM (SELECT cat, count(*) AS n, max(ts) AS last FROM a GROUP BY cat) GROUP BY 1"),
+    ),
+    "hops_of_groups": (
+        (f"WITH x AS (SELECT cat, price, MIN(ts) AS ts FROM a GROUP BY cat, price) SELECT cat, window_end, COUNT(price) AS n "
+        f"FROM HOP(TABLE x, DESCRIPTOR(ts), INTERVAL '5' SECOND, {TEN}) GROUP BY cat, window_start, window_end EMIT CHANGES"),
+        ("SELECT cat, w + INTERVAL 10 SECOND, count(price) FROM (SELECT cat, price, "
+        "time_bucket(INTERVAL 5 SECOND, min(ts)) - to_seconds(5 * i) AS w FROM a, range(0, 2) AS r(i) GROUP BY cat, price, i) "
+        "GROUP BY cat, w"),
+    ),
+    "gaps_of_groups": (
+        ("SELECT cat, SESSION_START(ts, INTERVAL '3' SECOND) AS s, COUNT(*) AS n FROM (SELECT cat, price, MAX(ts) AS ts FROM a "
+        "GROUP BY cat, price) AS x GROUP BY cat, SESSION(ts, INTERVAL '3' SECOND)"),
+        (f"SELECT cat, s, count(*) FROM ({SESSIONS.format('(SELECT cat, max(ts) AS ts FROM a GROUP BY cat, price)', 'cat')}) AS z "
+        "GROUP BY ALL"),
+    ),
+    "latest_of_groups": (
+        (f"SELECT TUMBLE_START(ts, {TEN}) AS s, COUNT(*) AS n FROM (SELECT cat, n, ts, ROW_NUMBER() OVER (PARTITION BY n ORDER BY "
+        f"ts DESC, cat) AS place FROM (SELECT cat, COUNT(*) AS n, MAX(ts) AS ts FROM a GROUP BY cat)) WHERE place = 1 "
+        f"GROUP BY TUMBLE(ts, {TEN})"),
+        ("SELECT time_bucket(INTERVAL 10 SECOND, ts), count(*) FROM (SELECT n, max(ts) AS ts FROM "
+        "(SELECT count(*) AS n, max(ts) AS ts FROM a GROUP BY cat) GROUP BY n) GROUP BY 1"),
+    ),
     # what is made of such windows, and rows of several in their order
     "fullest": (
         f"SELECT MAX(n) AS m FROM (SELECT c.label, COUNT(*) AS n FROM a JOIN c ON a.cat = c.id GROUP BY c.label, TUMBLE(a.ts, {TEN}))",
@@ -104,6 +131,7 @@ QUERIES: Final = {
 
 # Few at a time: each of those that read streams is a query of its own in Spark.
 STOPPED: Final = ("tumbled", "pairs", "of_latest", "steps", "gaps", "of_counts")
+GROUPED: Final = ("of_groups", "hops_of_groups", "gaps_of_groups", "latest_of_groups")
 JOINED: Final = ("hopped", "visits", "of_windows", "once", "bounded_above")
 
 
@@ -115,8 +143,12 @@ def test_more_joins(opened: Callable[..., penstock.Database]) -> None:
     _check(opened, {name: QUERIES[name] for name in JOINED}, stop_at=None)
 
 
+def test_over_groups_of_the_query_itself(opened: Callable[..., penstock.Database]) -> None:
+    _check(opened, {name: QUERIES[name] for name in GROUPED}, stop_at=2)
+
+
 def test_other_shapes(opened: Callable[..., penstock.Database]) -> None:
-    rest = {name: query for name, query in QUERIES.items() if name not in (*STOPPED, *JOINED)}
+    rest = {name: query for name, query in QUERIES.items() if name not in (*STOPPED, *JOINED, *GROUPED)}
     _check(opened, rest, stop_at=None)
 
 

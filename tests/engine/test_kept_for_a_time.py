@@ -51,6 +51,26 @@ def test_first_rows_and_views_over_views_forget(opened: Opened) -> None:
         check_change_log(db, "firsts", key=("k",))
 
 
+def test_first_rows_of_a_view_over_several_streams(opened: Opened) -> None:
+    """The row that came first wins, whichever stream it came by; what was forgotten is first again."""
+    with opened() as db:
+        db.execute(
+            "CREATE STREAM s (k INT, v INT); CREATE STREAM t (k INT, v INT); "
+            "CREATE VIEW two AS SELECT k, v FROM s UNION ALL SELECT k, v FROM t WHERE v < 100; "
+            f"CREATE MATERIALIZED VIEW firsts WITH (state_ttl = '{LENGTH} seconds') AS SELECT DISTINCT ON (k) k, v FROM two"
+        )
+        for stream, k, v in (("t", 1, 1), ("s", 1, 2), ("t", 2, 200), ("s", 2, 3), ("t", 2, 4)):
+            db.append(stream, [{"k": k, "v": v}])
+            db.settle(180)
+        firsts = [c.row for c in db.subscribe("firsts", since=0, timeout=0.1) if c.op == "insert"]
+        assert firsts[:1] == [{"k": 1, "v": 1}]
+        assert {"k": 2, "v": 3} in firsts
+        until(lambda: read(db, "firsts") == [], 180)
+        db.append("s", [{"k": 1, "v": 5}])
+        until(lambda: {"k": 1, "v": 5} in [c.row for c in db.subscribe("firsts", since=0, timeout=0.1)], 180)
+        check_change_log(db, "firsts", key=("k",))
+
+
 def test_views_of_rows_that_are_written_out(opened: Opened) -> None:
     oracle = duckdb.connect()
     with opened() as db:

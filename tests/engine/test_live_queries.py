@@ -73,6 +73,22 @@ def test_a_limit_ends_a_query(db: penstock.Database) -> None:
     assert list((db.path / "ephemeral").glob("*")) == []
 
 
+def test_an_answer_comes_in_the_order_that_is_asked_for(db: penstock.Database) -> None:
+    """Asked once, by what is selected and by what is not, with NULLs where Spark has them."""
+    db.execute(STREAM)
+    given = [("d", 4, 1), ("a", None, 2), ("c", 1, 3), ("e", 9, 4), ("b", 4, 5), ("b", 7, 6)]
+    db.append("s", [{"k": k, "v": v, "ts": ms(second)} for k, v, second in given])
+    by_value = db.select_once("SELECT * FROM s ORDER BY v DESC, k DESC LIMIT 5")
+    assert [row[:2] for row in by_value.rows()] == [("e", 9), ("b", 7), ("d", 4), ("b", 4), ("c", 1)]
+    by_hidden = db.select_once("SELECT k FROM s ORDER BY -v, s.ts DESC LIMIT 4")
+    assert by_hidden.columns == ["k"]
+    assert by_hidden.rows() == [("a",), ("e",), ("b",), ("b",)]
+    counts = db.select_once("SELECT k, COUNT(*) AS n FROM s GROUP BY k ORDER BY n DESC, MAX(ts) DESC LIMIT 3 OFFSET 1")
+    assert counts.rows() == [("e", 1), ("c", 1), ("a", 1)]
+    both = "SELECT k, v FROM s WHERE v > 4 UNION SELECT k, v FROM s WHERE v < 4 ORDER BY 2, 1 LIMIT 9"
+    assert db.select_once(both).rows() == [("c", 1), ("b", 7), ("e", 9)]
+
+
 def test_errors_reach_the_reader(db: penstock.Database) -> None:
     """N7: the error of the query is raised in the loop, with the job's name, and the files are gone."""
     db.execute(STREAM)

@@ -72,6 +72,10 @@ class Reader:
         return self.error
 
 
+def _until_shown(reader: Reader, answer: list[tuple[Any, ...]]) -> None:
+    until(lambda: reader.shows(answer), 120, lambda: f"{reader.sql}: {reader.rows} instead of {answer}")
+
+
 def _oracle() -> duckdb.DuckDBPyConnection:
     oracle = duckdb.connect()
     oracle.execute(
@@ -99,9 +103,7 @@ def test_what_a_reader_is_told_is_the_answer(opened: Opened) -> None:
             _fill(db, oracle, step)
             for reader in readers:
                 answer = answer_of(oracle, reader.sql)
-                until(
-                    lambda r=reader, a=answer: r.shows(a), 120, lambda r=reader, a=answer: f"{r.sql}: {r.rows} not {a}"
-                )  # type: ignore[misc]
+                _until_shown(reader, answer)
         for sql in QUERIES[:2]:
             assert in_order(db.select_once(sql).rows()) == answer_of(oracle, sql)
         met = "SELECT s.id, mv.n FROM s LEFT JOIN mv FOR SYSTEM_TIME AS OF PROCTIME() ON s.k = mv.k"
@@ -120,7 +122,7 @@ def test_what_a_reader_is_told_is_the_answer(opened: Opened) -> None:
         assert '"big", which it reads, was dropped' in ended.message
         _fill(db, oracle, {"t": [(4, 4)]})
         answer = answer_of(oracle, QUERIES[0])
-        until(lambda: readers[0].shows(answer), 120)
+        _until_shown(readers[0], answer)
     for reader in readers[:3]:
         assert reader.end() is None, "a closed database ends the loop"
     with opened() as db:
@@ -129,4 +131,54 @@ def test_what_a_reader_is_told_is_the_answer(opened: Opened) -> None:
         assert home.views.job_names() == ("mv",)
         assert list((db.path / "ephemeral").glob("*")) == []
         reader = Reader(db, QUERIES[0])
-        until(lambda: reader.shows(answer), 120)
+        _until_shown(reader, answer)
+
+
+def test_a_subscription_to_a_query(opened: Opened) -> None:
+    """What there is as inserts, then changes with the row before and after, of streams, of views, and of both."""
+    with opened() as db:
+        db.execute(SCRIPT)
+        db.append("t", [{"k": 1, "w": 5}, {"k": 2, "w": 1}])
+        db.append("s", [{"id": 10, "k": 1, "v": 1}])
+        db.settle(180)
+        over_a_view = "SELECT k, n * 10 AS tens FROM mv WHERE w > 2"
+        counted = db.subscribe("SELECT k, COUNT(*) AS n FROM s GROUP BY k", timeout=60)
+        seen = db.subscribe(over_a_view, timeout=60, changes="upsert")
+        beside = db.subscribe("(SELECT s.id, mv.n FROM s JOIN mv ON s.k = mv.k)", timeout=60)
+        followed = db.follow(over_a_view)
+        assert _told(next(counted)) == ("insert", None, {"k": 1, "n": 1})
+        assert _told(next(seen)) == ("upsert", None, {"k": 1, "tens": 10})
+        assert _told(next(beside)) == ("insert", None, {"id": 10, "n": 1})
+        assert next(followed).to_pylist() == [{"_op": "insert", "k": 1, "tens": 10}]
+        db.append("s", [{"id": 11, "k": 1, "v": 1}])
+        assert _told(next(counted)) == ("update", {"k": 1, "n": 1}, {"k": 1, "n": 2})
+        assert _told(next(beside)) == ("insert", None, {"id": 11, "n": 1})
+        db.append("t", [{"k": 1, "w": -9}])  # Spark has no part in what follows
+        assert _told(next(seen)) == ("delete", {"k": 1}, None)
+        assert next(followed).to_pylist() == [{"_op": "delete", "k": 1, "tens": 10}]
+        changes = sorted((_told(next(beside)) for _ in range(4)), key=str)
+        assert changes == [
+            ("delete", {"id": 10, "n": 1}, None), ("delete", {"id": 11, "n": 1}, None),
+            ("insert", None, {"id": 10, "n": 2}), ("insert", None, {"id": 11, "n": 2}),
+        ]  # fmt: skip
+        assert {job.name for job in db.jobs()} == {"mv", "big"}
+        assert list(db.subscribe("SELECT k FROM mv WHERE k > 5", timeout=0.1)) == []
+        for open_one in (counted, seen, beside, followed):
+            open_one.close()  # type: ignore[union-attr]  # they are generators
+        assert sorted(spec.name for spec in db._engine.home.views.specs()) == ["big", "mv"]
+        assert list((db.path / "ephemeral").glob("*")) == []
+        for text, asked, condition in (
+            ("SELECT k FROM mv", {"since": 1}, "INVALID_ARGUMENT"),
+            ("SELECT k FROM mv", {"changes": "append"}, "SINK_CANNOT_UPDATE"),
+            ("SELECT nothing FROM mv", {}, "UNKNOWN_COLUMN"),
+            ("WITH a AS (SELECT 1) INSERT INTO s SELECT k, k, k FROM mv", {}, "SYNTAX_ERROR"),
+        ):
+            with pytest.raises(PenstockError) as refused:
+                db.subscribe(text, **asked)
+            assert refused.value.condition == condition
+        with pytest.raises(PenstockError, match="SUBSCRIBE does not end"):
+            db.execute("SUBSCRIBE TO (SELECT k FROM mv)")
+
+
+def _told(change: penstock.Change) -> tuple[str, object, object]:
+    return change.op, change.before, change.row

@@ -17,19 +17,19 @@ FUNCTIONS = """
 CREATE FUNCTION band(x INT) RETURNS STRING
 RETURN CASE WHEN x IS NULL THEN 'none' WHEN x < 10 THEN 'low' ELSE 'high' END;
 CREATE FUNCTION scaled(x INT, by DOUBLE) RETURNS DOUBLE LANGUAGE SQL AS $$ SELECT x * $2 $$;
-CREATE FUNCTION both(k STRING, x INT) RETURNS STRING RETURN UPPER(k) || '-' || band(x);
+CREATE FUNCTION label(k STRING, x INT) RETURNS STRING RETURN UPPER(k) || '-' || band(x);
 """
 VIEWS = {
-    "passed": "SELECT k, both(k, v) AS b, scaled(v, 0.5) AS s FROM s WHERE scaled(v, 2) <> 4",
+    "passed": "SELECT k, label(k, v) AS b, scaled(v, 0.5) AS s FROM s WHERE scaled(v, 2) <> 4",
     "counted": "SELECT band(v) AS b, COUNT(*) AS n, SUM(scaled(v, 0.5)) AS t FROM s GROUP BY band(v)",
-    "ranked": "SELECT k, both(k, v) AS b FROM s QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY scaled(v, -1) NULLS LAST, v) = 1",
+    "ranked": "SELECT k, label(k, v) AS b FROM s QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY scaled(v, -1) NULLS LAST, v) = 1",
     "joined": "SELECT a.k, band(a.v) AS x, band(b.v) AS y FROM s a LEFT JOIN s b ON b.k = a.k AND band(b.v) = 'high'",
 }
 MACROS = """
 CREATE TABLE s (k VARCHAR, v INTEGER);
 CREATE MACRO band(x) AS CASE WHEN x IS NULL THEN 'none' WHEN x < 10 THEN 'low' ELSE 'high' END;
 CREATE MACRO scaled(x, b) AS CAST(x AS DOUBLE) * b;
-CREATE MACRO both(k, x) AS upper(k) || '-' || band(x);
+CREATE MACRO label(k, x) AS upper(k) || '-' || band(x);
 """
 
 
@@ -59,10 +59,10 @@ def test_functions_in_sql_beside_duckdb(opened: Callable[..., penstock.Database]
     db = opened()
     shown = db.execute("SHOW FUNCTIONS")
     assert shown is not None
-    assert [(row[0], row[3]) for row in shown.rows()] == [("band", "sql"), ("scaled", "sql"), ("both", "sql")]
+    assert [(row[0], row[3]) for row in shown.rows()] == [("band", "sql"), ("scaled", "sql"), ("label", "sql")]
     add(("c", 5), ("b", 50))
     assert db.sql("SELECT band(12) AS b, scaled(CAST(NULL AS INT), 2) AS s").rows() == [("high", None)]
-    assert db.sql("SELECT both(k, 7) AS b FROM ranked WHERE k = 'c'").rows() == [("C-low",)]
+    assert db.sql("SELECT label(k, 7) AS b FROM ranked WHERE k = 'c'").rows() == [("C-low",)]
 
 
 def test_an_insert_holds_its_functions(db: penstock.Database) -> None:

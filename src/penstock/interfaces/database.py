@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -19,11 +20,13 @@ from penstock.interfaces.installation import require
 from penstock.interfaces.job_answers import jobs_table, physical_table, watermark_table
 from penstock.interfaces.live_batches import batch_rows, live_batches
 from penstock.interfaces.result import Result
-from penstock.interfaces.subscription import follow_changes
+from penstock.interfaces.subscription import follow_changes, follow_query, is_query, subscription_to
 from penstock.interfaces.tailing import tail
 from penstock.options import resolve_setting, setting_notice
+from penstock.plan.analyze import analyze
+from penstock.plan.asked_order import with_order_shown
 from penstock.plan.script import StatementReport, read_script, report_statement
-from penstock.plan.subscriptions import subscription_key
+from penstock.plan.subscriptions import changing_query, changing_view, subscription_key
 from penstock.runtime import job_control
 from penstock.runtime.checkpoints import CheckpointCoordinator
 from penstock.runtime.dimension_report import explain_dimensions
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 
     from penstock.options import ChangeForm
     from penstock.plan.logical import LogicalPlan
+    from penstock.sql.script import Parsed
     from penstock.stores.topics import Appended
 
 _LOG: Final = logging.getLogger(__name__)
@@ -134,11 +138,12 @@ class Database:
         looked = self._look(report)
         if looked is not None:
             return Result(looked)
-        if isinstance(report.statement, s.Subscribe):
+        if isinstance(report.statement, s.Subscribe | s.SubscribeQuery):
+            asked = "SELECT …" if isinstance(report.statement, s.SubscribeQuery) else report.statement.target
             raise UnsupportedError(
                 "UNSUPPORTED_STATEMENT",
                 "SUBSCRIBE does not end",
-                hint=f'for change in db.subscribe("{report.statement.target}")',
+                hint=f'for change in db.subscribe("{asked}")',
                 span=report.span,
             )
         found = run_statement(self._engine, report)
@@ -176,7 +181,7 @@ class Database:
             raise InternalError("a query without an answer")
         return _result(found)
 
-    def _one(self, sql: str) -> StatementReport:
+    def _one(self, sql: str, made: Callable[[Parsed], Parsed] = lambda parsed: parsed) -> StatementReport:
         self._engine.check_open()
         parsed, source = read_script(sql)
         if len(parsed) != 1:
@@ -185,21 +190,25 @@ class Database:
                 f"one statement is asked for, and there are {len(parsed)}",
                 hint="use execute()",
             )
-        report, _ = report_statement(parsed[0], source, self._engine.session)
+        report, _ = report_statement(made(parsed[0]), source, self._engine.session)
         if report.error is not None:
             raise report.error
         return report
 
-    def _query(self, sql: str) -> LogicalPlan:
+    def _query(self, sql: str, *, order_shown: bool = False) -> LogicalPlan:
+        """The plan of a query; `order_shown`: with further columns that it is ordered by, where it selects them not."""
         report = self._one(sql)
         if not isinstance(report.statement, s.Select) or report.plan is None:
             raise UnsupportedError(
                 "UNSUPPORTED_STATEMENT", f"a query is asked for, not {report.kind}", hint="use execute()"
             )
-        return report.plan
+        query = with_order_shown(report.statement.query) if order_shown else report.statement.query
+        if query is report.statement.query or not report.plan.streams():
+            return report.plan
+        return analyze(replace(report.statement, query=query), self._engine.session).plans[0]
 
     def stream(self, sql: str) -> AsyncGenerator[pa.RecordBatch]:
-        """The rows of a query over streams as they come, until the loop is left.
+        """The rows of a query over streams or views as they come, until the loop is left.
 
         Batches of an updating query have a leading column `_op`, 'insert' or 'delete'.
         """
@@ -216,13 +225,15 @@ class Database:
 
     def _follow(self, sql: str) -> LiveQuery:
         plan = self._query(sql)
+        if plan.bounded and any(scan.kind == "materialized view" for scan in plan.scans()):
+            plan = self._subscribed(sql)  # views go on, though an answer of now ends
         query = live_query(self._engine, plan, batch_rows=batch_rows(self._engine.session, plan))
         query.start(START_SECONDS)
         return query
 
     def select_once(self, sql: str, timeout: float = 600.0) -> Result:
         """The answer to a query over streams from what is there now, with every window closed."""
-        plan = self._query(sql)
+        plan = self._query(sql, order_shown=True)
         if not plan.streams():
             return self.sql(sql)
         query = live_query(self._engine, plan, batch_rows=10_000, keep_rows=True)
@@ -267,14 +278,36 @@ class Database:
         """The changes of a view: all its rows as inserts, then changes as they come; or those after `since`.
 
         Ends after `timeout` seconds without a change. CHANGELOG_EXPIRED where `since` is no longer kept. `changes` asks
-        for another form: 'append', 'upsert', 'retract' or 'debezium'.
+        for another form: 'append', 'upsert', 'retract' or 'debezium'. A query in the place of a name is answered, and
+        its changes followed, while somebody reads them.
         """
         self._engine.check_open()
+        if is_query(name):
+            return self._subscribe_query(name, since, timeout, checked_form(changes))
         definition = self._engine.view_definition(name)
-        view, key = definition.name.text, subscription_key(definition, checked_form(changes))
+        view, key = definition.name.text, subscription_key(changing_view(definition), checked_form(changes))
         if since is not None:
             since = checked_since(view, since, self._engine.home.views.last_seq(view))
         return follow_changes(self._engine, view, since, timeout, changes, key)
+
+    def _subscribe_query(
+        self, sql: str, since: int | None, timeout: float | None, form: ChangeForm | None
+    ) -> Iterator[Change]:
+        if since is not None:
+            raise InvalidArgument(
+                "INVALID_ARGUMENT",
+                "a query has no changes of before to go on behind",
+                hint="leave since out, or keep the query as a materialized view",
+            )
+        plan = self._subscribed(sql)
+        subscription_key(changing_query(plan), form)
+        return follow_query(self._engine, plan, timeout, form)
+
+    def _subscribed(self, sql: str) -> LogicalPlan:
+        plan = self._one(sql, subscription_to).plan
+        if plan is None:
+            raise InternalError("a subscription without a plan")
+        return plan
 
     # jobs and time
 

@@ -1,4 +1,4 @@
-"""The changes of a view as a program follows them, in one of several forms.
+"""The changes of a view, or of a query that nobody keeps, as a program follows them, in one of several forms.
 
 The store has at most one change a key and batch, so every form is merged already: nothing is deleted that was not
 there, and nothing is added that is. The forms are those of sinks of changes, and made by the same code.
@@ -9,11 +9,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.connectors.sink import OPERATION, RECORD
+from penstock.errors import UnsupportedError
 from penstock.interfaces.changes import Change
+from penstock.plan.job_plan import plan_job
+from penstock.plan.subscriptions import changing_query, subscription_key
 from penstock.runtime.change_rows import DELETE, INSERT, envelopes, retractions, upserts
+from penstock.runtime.ephemeral_view import EphemeralView
+from penstock.runtime.job import START_SECONDS
+from penstock.runtime.job_control import drain_job
+from penstock.sql import statements as s
 from penstock.stores.arrow_values import instant, python_dicts
 from penstock.stores.views import BatchChanges, LoggedChanges
 
@@ -21,10 +29,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.options import ChangeForm
+    from penstock.plan.logical import LogicalPlan
     from penstock.runtime.engine import Engine
+    from penstock.sql.script import Parsed
 
 _TOGETHER: Final = 1_000  # changes that are read at once
 _WAIT: Final = 0.5  # seconds between two looks whether the database is still open, and the job has not failed
+_FORGET_EVERY: Final = 20  # readings of changes that nobody else reads, after which they are let go of
+_QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES"})  # words that begin one
 _PLACE: Final = "__place"  # the column by which a row tells which change it is of
 
 Tell = Callable[[LoggedChanges], Iterator[Change]]
@@ -37,10 +49,13 @@ def follow_changes(
     timeout: float | None,
     form: ChangeForm | None = None,
     key: Sequence[str] = (),
+    *,
+    alone: bool = False,
 ) -> Iterator[Change]:
     """All rows of a view as inserts, then changes as they come; or those after `since`. Ends after `timeout` seconds
-    without a change."""
+    without a change. `alone`: nobody else reads them, and what was read is let go of."""
     store = engine.home.views
+    readings = 0
     if since is None:
         snapshot = store.snapshot(view)
         since, rows = snapshot.seq, snapshot.table.num_rows
@@ -53,6 +68,9 @@ def follow_changes(
         if found.seqs:
             since = found.seqs[-1]
             yield from told(found, form, key)
+            readings += 1
+            if alone and readings % _FORGET_EVERY == 0:
+                store.forget_changes(view, since)
             deadline = None if timeout is None else time.monotonic() + timeout
             continue
         left = None if deadline is None else deadline - time.monotonic()
@@ -60,6 +78,62 @@ def follow_changes(
             return
         engine.check_job(view)
         store.wait_for(view, since, _WAIT if left is None else min(left, _WAIT))
+
+
+class QueryChanges:
+    """The changes of a query that nobody keeps, from `start` to `close`."""
+
+    def __init__(self, engine: Engine, plan: LogicalPlan, form: ChangeForm | None) -> None:
+        rows = changing_query(plan)
+        self._engine = engine
+        self._key = subscription_key(rows, form)
+        self._form = form
+        self._view = EphemeralView(engine, plan_job(plan))
+        self.columns = rows.columns
+
+    def start(self) -> None:
+        """Begin with what is there now."""
+        self._view.start(START_SECONDS)
+
+    def drain(self, timeout: float) -> None:
+        """Read what is there now and close every window; nothing comes after that."""
+        drain_job(self._view.job, self._engine.clock, timeout)
+
+    def changes(self, since: int | None, timeout: float | None) -> Iterator[Change]:
+        """As `follow_changes`."""
+        return follow_changes(self._engine, self._view.view, since, timeout, self._form, self._key, alone=True)
+
+    def close(self) -> None:
+        """End it, and leave nothing behind."""
+        self._view.close()
+
+
+def is_query(text: str) -> bool:
+    """Whether a text that may be the name of a view is a query; no view is called so."""
+    words = text.split(maxsplit=1)
+    return len(words) > 1 and (words[0].upper() in _QUERIES or words[0].startswith(("(", "--", "/*")))
+
+
+def subscription_to(parsed: Parsed) -> Parsed:
+    """SUBSCRIBE to the query that was written in the place of a name."""
+    statement = parsed.statement
+    if isinstance(statement, s.Select):
+        return replace(parsed, statement=s.SubscribeQuery(query=statement.query), kind="SUBSCRIBE")
+    if statement is not None:
+        raise UnsupportedError(
+            "UNSUPPORTED_STATEMENT", f"subscribe() follows a view or a query, not {parsed.kind}", span=parsed.span
+        )
+    return parsed
+
+
+def follow_query(engine: Engine, plan: LogicalPlan, timeout: float | None, form: ChangeForm | None) -> Iterator[Change]:
+    """What there is as inserts, then changes as they come, until the loop is left or `timeout` seconds bring none."""
+    query = QueryChanges(engine, plan, form)
+    try:
+        query.start()
+        yield from query.changes(None, timeout)
+    finally:
+        query.close()
 
 
 def told(logged: LoggedChanges, form: ChangeForm | None, key: Sequence[str] = ()) -> Iterator[Change]:

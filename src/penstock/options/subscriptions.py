@@ -46,11 +46,11 @@ def subscribe_table() -> KeyTable:
     return _SUBSCRIBE
 
 
-def resolve_subscribe_options(options: tuple[Option, ...], view: Name) -> SubscribeOptions:
-    """Check and type the options of a SUBSCRIBE."""
+def resolve_subscribe_options(options: tuple[Option, ...], view: Name | None) -> SubscribeOptions:
+    """Check and type the options of a SUBSCRIBE; None: to a query."""
     readings = read_options(options, _SUBSCRIBE)
     if readings.unknown:
-        raise unknown_options(readings.unknown, _SUBSCRIBE, f"SUBSCRIBE TO {view}")
+        raise unknown_options(readings.unknown, _SUBSCRIBE, f"SUBSCRIBE TO {view or 'a query'}")
     given = {slot: found.typed for slot, found in readings.given.items()}
     key = given.get("key")
     return SubscribeOptions(

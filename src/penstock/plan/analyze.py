@@ -31,6 +31,7 @@ from penstock.catalog.text import canonical_text
 from penstock.errors import InternalError, NotYetError, PenstockError, ResolutionError, UnsupportedError
 from penstock.options import (
     option_slot,
+    resolve_subscribe_options,
     resolve_view_options,
     sink_job_options,
 )
@@ -46,7 +47,7 @@ from penstock.plan.session import Session
 from penstock.plan.shared_reads import insert_jobs
 from penstock.plan.sink_fit import cannot_update, check_sink, forced_to_append, with_query_key
 from penstock.plan.sql_functions import checked_function
-from penstock.plan.subscriptions import check_subscription
+from penstock.plan.subscriptions import changing_query, check_subscription, subscription_key
 from penstock.plan.topic_forms import told_of_changes
 from penstock.plan.ttl import with_ttl
 from penstock.sql import statements as s
@@ -349,6 +350,15 @@ def _subscribe(statement: s.Subscribe, session: Session) -> Analysis:
         found = session.catalog.get(statement.target)
     check_subscription(statement, found)
     return Analysis(session)
+
+
+@by_statement.register
+def _subscribe_query(statement: s.SubscribeQuery, session: Session) -> Analysis:
+    """As a materialized view would be planned that nobody has named: that is what it is while it is read."""
+    plan = with_changes_of_groups(plan_output(session, statement.query, "materialized view"))
+    asked = resolve_subscribe_options(statement.options, None)
+    subscription_key(changing_query(plan), asked.changes, asked.key, statement.query.span)
+    return Analysis(session, (plan,), _notices(plan))
 
 
 # looking at things

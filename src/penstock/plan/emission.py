@@ -52,3 +52,13 @@ def never_final(what: str, span: Span | None) -> UnsupportedError:
         hint="group by a window, for example TUMBLE(ts, INTERVAL '1' MINUTE), or write EMIT CHANGES",
         span=span,
     )
+
+
+def never_closing(span: Span | None) -> UnsupportedError:
+    """The error for EMIT FINAL over a window whose rows may become others for ever."""
+    return UnsupportedError(
+        "UNSUPPORTED_CLAUSE",
+        "EMIT FINAL waits for windows that close, and a window over rows that change never does",
+        hint="write EMIT CHANGES: the view shows each window as its rows change",
+        span=span,
+    )

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.errors import ResolutionError
+from penstock.errors import NotYetError, ResolutionError
 from penstock.plan.context import EventTimeWantedError
+from penstock.plan.emission import never_closing
 from penstock.plan.names import is_proctime
-from penstock.plan.relation import EVENT_TIME_COLUMN, WINDOW_COLUMN, EventTime
+from penstock.plan.relation import EVENT_TIME_COLUMN, WINDOW_COLUMN, EventTime, Mode
 from penstock.plan.scope import shown_alias
 from penstock.plan.trees import call, column, mark_nondeterministic
 from penstock.sql.spans import span_of
+from penstock.sql.statements import Emit
+from penstock.types import TIMESTAMP
 
 if TYPE_CHECKING:
     from penstock.errors import Span
@@ -57,9 +60,26 @@ def window_time(
         return found.tree, leaf.alias
     if found.field.event_time or found.field.window:
         return _carried(leaf, node, found.tree), leaf.alias
+    raise _without_time(context, found, leaf, node, span_of(written) or span)
+
+
+def _without_time(context: PlanContext, found: Resolved, leaf: Leaf, node: Node, span: Span | None) -> Exception:
+    """The error for a window over a column that is no event time. Of rows that change any time will do, and none lets
+    it close: the view store answers them."""
+    changes = node.mode is not Mode.APPEND and found.field.type == TIMESTAMP
+    if changes and context.emit is Emit.FINAL and context.depth == context.emit_depth:
+        return never_closing(context.emit_span or span)
     if found.field.source is not None and not _has_event_time(leaf) and not leaf.bounded:
-        raise EventTimeWantedError(*found.field.source)
-    raise _not_event_time(found, node, span_of(written))
+        return EventTimeWantedError(*found.field.source)
+    if not changes:
+        return _not_event_time(found, node, span)
+    return NotYetError(
+        "UPDATING_INPUT",
+        f"a window over rows of {shown_alias(leaf.alias)}, which change, is not there yet in this query",
+        hint="keep it as a materialized view with EMIT CHANGES, which shows each window as its rows change",
+        span=span,
+        mode=Mode.RETRACT.value,
+    )
 
 
 def _clock(context: PlanContext) -> exp.Expr:

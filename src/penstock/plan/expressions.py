@@ -24,7 +24,7 @@ from penstock.plan.infer import infer
 from penstock.plan.moving_clock import with_moments
 from penstock.plan.nested_types import named_fields
 from penstock.plan.quantified import bind_of_array, bind_quantified, is_of_array, is_quantified
-from penstock.plan.scope import Resolved, Scope, struct_field
+from penstock.plan.scope import Resolved, Scope, no_field, struct_field
 from penstock.plan.spark_blocks import outputs
 from penstock.plan.trees import (
     aggregate_text,
@@ -187,7 +187,16 @@ class ExpressionBinder:
             )
         if isinstance(node.this, WindowCall):
             return bind_window_field(self, node, base)
-        found = struct_field(type_of(base), node.expression)
+        kind = type_of(base)
+        found = struct_field(kind, node.expression)
+        if kind is not None and kind.name == "MAP":
+            return typed(
+                exp.Dot(this=base, expression=exp.Identifier(this=node.expression.name, quoted=True)), kind.elements[1]
+            )
+        if (
+            found is None and kind is not None and kind.name != "ARRAY"
+        ):  # of an array of structs, Spark takes that of each
+            raise no_field(format_tree(node.this), kind, node.expression, "expression")
         name = found.name if found is not None else node.expression.name
         bound = exp.Dot(this=base, expression=exp.Identifier(this=name, quoted=True))
         return typed(bound, found.type if found is not None else None)

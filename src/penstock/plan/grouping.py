@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.context import UnmergedSessionError
-from penstock.plan.emission import never_final
+from penstock.plan.emission import never_closing, never_final
 from penstock.plan.event_times import is_clock, window_time
 from penstock.plan.grouping_sets import repeats_a_set
 from penstock.plan.nodes import Aggregate, Node, Scan, all_nodes
@@ -111,12 +111,7 @@ class Grouping:
 
     def _refuse_final(self, context: PlanContext, written: exp.Select) -> None:
         if self.window is not None and context.emit is Emit.FINAL and context.depth == context.emit_depth:
-            raise UnsupportedError(
-                "UNSUPPORTED_CLAUSE",
-                "EMIT FINAL waits for windows that close, and a window over rows that change never does",
-                hint="write EMIT CHANGES: the view shows each window as its rows change",
-                span=context.emit_span or span_of(written),
-            )
+            raise never_closing(context.emit_span or span_of(written))
 
     def _refuse_updating(self, context: PlanContext, written: exp.Select, trees: list[exp.Expr]) -> None:
         if self.sets:

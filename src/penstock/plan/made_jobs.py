@@ -71,7 +71,9 @@ def _jobs(statement: s.Statement, analysis: Analysis) -> Iterator[tuple[s.Statem
     """The plans of a statement that become jobs, each with the statement that makes it."""
     if isinstance(statement, s.StatementSet):
         each: list[s.Statement] = list(statement.inserts)
-    elif isinstance(statement, s.Alter | s.CreateMaterializedView | s.CreateSink | s.Insert | s.Select):
+    elif isinstance(
+        statement, s.Alter | s.CreateMaterializedView | s.CreateSink | s.Insert | s.Select | s.SubscribeQuery
+    ):
         each = [statement] * len(analysis.plans)
     else:
         each = []

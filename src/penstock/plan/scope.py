@@ -291,7 +291,7 @@ def _with_path(found: Resolved, rest: list[exp.Identifier]) -> Resolved:
             continue
         inner = struct_field(sql_type, part)
         if sql_type is not None and inner is None:
-            raise _no_field(found.field.name, sql_type, part)
+            raise no_field(found.field.name, sql_type, part)
         tree = dot(tree, inner.name if inner else part.name)
         sql_type = inner.type if inner else None
     if rest:
@@ -310,7 +310,8 @@ def struct_field(sql_type: SqlType | None, part: exp.Identifier) -> StructField 
     return None
 
 
-def _no_field(name: str, sql_type: SqlType, part: exp.Identifier) -> ResolutionError:
+def no_field(name: str, sql_type: SqlType, part: exp.Identifier, what: str = "column") -> ResolutionError:
+    """The error for a field that a value does not have."""
     names = [inner.name for inner in sql_type.fields]
     near = nearest(part.name, names)
     if sql_type.name != "STRUCT":
@@ -318,5 +319,5 @@ def _no_field(name: str, sql_type: SqlType, part: exp.Identifier) -> ResolutionE
     else:
         hint = f'did you mean "{near}"?' if near else f"its fields are: {', '.join(names)}"
     return ResolutionError(
-        "UNKNOWN_COLUMN", f'column "{name}" has no field "{part.name}"', hint=hint, span=span_of(part)
+        "UNKNOWN_COLUMN", f'{what} "{name}" has no field "{part.name}"', hint=hint, span=span_of(part)
     )

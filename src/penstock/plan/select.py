@@ -46,6 +46,7 @@ from penstock.plan.rules.pivots import with_columns_of_stars
 from penstock.plan.scope import Scope
 from penstock.plan.select_list import plan_select_list
 from penstock.plan.store_unnest import makes_rows_of
+from penstock.plan.timed_views import with_views_in_place
 from penstock.plan.trees import (
     aggregate_text,
     column,
@@ -155,7 +156,7 @@ def _with_row_clocks(context: PlanContext, written: exp.Select) -> exp.Select:
         "rows are not computed again as time goes on"
     )
     binder = ExpressionBinder(Scope(), context.user_function, lambda tree, _: tree)
-    return with_row_clocks(written, binder.aggregates)
+    return with_row_clocks(with_views_in_place(context, written), binder.aggregates)
 
 
 def _on_clock(context: PlanContext, written: exp.Select) -> bool:

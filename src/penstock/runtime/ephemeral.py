@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import PenstockError
 from penstock.options import resolve_view_options
+from penstock.plan.asked_order import answer_in_order
 from penstock.runtime.job import Job
 from penstock.runtime.job_control import drain_job
 from penstock.runtime.job_runs import start_positions
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.plan.job_plan import JobPlan
+    from penstock.plan.logical import LogicalPlan
     from penstock.runtime.engine import Engine
     from penstock.runtime.run import Run
     from penstock.stores.views import CommitResult
@@ -42,7 +44,9 @@ _RESULT: Final = "result"
 class EphemeralQuery:
     """A running query. `next_batch` hands out what it finds, `close` ends it and removes its files."""
 
-    def __init__(self, engine: Engine, plan: JobPlan, *, batch_rows: int, keep_rows: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, logical: LogicalPlan, plan: JobPlan, *, batch_rows: int, keep_rows: bool = False
+    ) -> None:
         """`keep_rows`: keep everything for `collect`, instead of handing it out batch by batch."""
         self._engine = engine
         self._batch_rows = batch_rows
@@ -52,6 +56,7 @@ class EphemeralQuery:
         self._kept: list[pa.Table] = []
         self.name = f"query_{uuid.uuid4().hex[:8]}"
         self._updating = plan.kind != "append"
+        self._read = answer_in_order(logical, plan, _RESULT)
         self._left = plan.limit  # rows that are still to be handed out, of a query that ends
         self._directory = engine.home.ephemeral / self.name
         self._store = ViewStore.open(None)
@@ -92,12 +97,12 @@ class EphemeralQuery:
                     return None
 
     def collect(self, timeout: float) -> pa.Table:
-        """Read all there is now, close every window, and return the whole result."""
+        """Read all there is now, close every window, and return the whole result, in the order that is asked for."""
         limit = self.job.spec.plan.limit
         drain_job(self.job, self._engine.clock, timeout)
         if self._updating:
             shown = "" if limit is None else f" LIMIT {limit}"
-            return self._store.read(f'SELECT * FROM "{_RESULT}"{shown}').table
+            return self._store.read(f"{self._read}{shown}").table
         import pyarrow as pa
 
         if self._kept:

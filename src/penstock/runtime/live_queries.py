@@ -39,5 +39,5 @@ def live_query(engine: Engine, logical: LogicalPlan, *, batch_rows: int, keep_ro
     """
     plan = plan_job(logical)
     if plan.views:
-        return ViewQuery(engine, plan, batch_rows=batch_rows)
-    return EphemeralQuery(engine, plan, batch_rows=batch_rows, keep_rows=keep_rows)
+        return ViewQuery(engine, logical, plan, batch_rows=batch_rows)
+    return EphemeralQuery(engine, logical, plan, batch_rows=batch_rows, keep_rows=keep_rows)

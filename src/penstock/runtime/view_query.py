@@ -10,16 +10,17 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import PenstockError
+from penstock.plan.asked_order import answer_in_order
 from penstock.runtime.change_rows import in_turn
 from penstock.runtime.ephemeral_view import EphemeralView
 from penstock.runtime.job_control import drain_job
 from penstock.runtime.states import JobState
-from penstock.stores.duckdb_types import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.plan.job_plan import JobPlan
+    from penstock.plan.logical import LogicalPlan
     from penstock.runtime.engine import Engine
 
 _POLL: Final = 0.2
@@ -29,8 +30,9 @@ _TIDY_EVERY: Final = 20  # readings of the log after which what was read is let 
 class ViewQuery(EphemeralView):
     """A running query, as a live query is."""
 
-    def __init__(self, engine: Engine, plan: JobPlan, *, batch_rows: int) -> None:
+    def __init__(self, engine: Engine, logical: LogicalPlan, plan: JobPlan, *, batch_rows: int) -> None:
         super().__init__(engine, plan)
+        self._answer = answer_in_order(logical, plan, self.view)
         self._batch_rows = batch_rows
         self._left = plan.limit  # rows that are still to be handed out, of a query that ends
         self._upto = 0  # the last change that was read
@@ -77,8 +79,8 @@ class ViewQuery(EphemeralView):
         return True
 
     def collect(self, timeout: float) -> pa.Table:
-        """Read all there is now, close every window, and return the whole result."""
+        """Read all there is now, close every window, and return the whole result, in the order that is asked for."""
         limit = self.job.spec.plan.limit
         drain_job(self.job, self._engine.clock, timeout)
         shown = "" if limit is None else f" LIMIT {limit}"
-        return self._engine.home.views.read(f"SELECT * FROM {quoted(self.view)}{shown}").table
+        return self._engine.home.views.read(f"{self._answer}{shown}").table

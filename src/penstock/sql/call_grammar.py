@@ -61,7 +61,12 @@ class CallGrammar(TypeGrammar):
 
     def nested_query(self) -> exp.Expr | None:
         """A query inside brackets; None, having taken nothing, when none begins here."""
-        return self._parse_select(nested=True) if self.at(T.SELECT, T.WITH) else None
+        begins = self.at(T.SELECT, T.WITH) or self.whole_ahead()
+        return self._parse_select(nested=True) if begins else None
+
+    def whole_ahead(self) -> bool:
+        """Whether TABLE and the name of a relation come next, which is a query of all of it."""
+        return self.at(T.VAR) and self._curr.text.upper() == "TABLE" and self._next.token_type in NAME_TOKENS
 
     def _parse_function_call(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import ClassVar, Final, NoReturn
+from typing import ClassVar, Final
 
 from sqlglot import exp
 from sqlglot.parser import IsPredicatePrecedence, Parser
@@ -80,8 +80,8 @@ class ExpressionGrammar(CallGrammar):
         **{
             kind: Parser.RANGE_PARSERS[kind] for kind in (T.BETWEEN, T.ILIKE, T.IN, T.IS, T.LIKE, T.RLIKE, T.SIMILAR_TO)
         },
-        T.TILDE: lambda self, _: self.refuse_match(),
-        T.IRLIKE: lambda self, _: self.refuse_match(),
+        T.TILDE: lambda self, this: self.matched(this),
+        T.IRLIKE: lambda self, this: self.matched(this),
     }
     COLUMN_OPERATORS: ClassVar = {
         T.DOT: None,
@@ -108,12 +108,17 @@ class ExpressionGrammar(CallGrammar):
             self.fail("a key in quotes or a number")
         return kind(this=this, expression=path)
 
-    def refuse_match(self) -> NoReturn:
-        """The operators of PostgreSQL that match a pattern: a ~ 'x', !~, ~*, !~*; stands behind the operator."""
-        operator = self._prev.text
-        match = "RLIKE '(?i)…'" if operator.endswith("*") else "RLIKE '…'"
-        hint = f"use NOT a {match}" if operator.startswith("!") else f"use a {match}"
-        self.not_yet(f"the operator {operator} is not there yet", hint, self._prev)
+    def matched(self, this: exp.Expr) -> exp.Expr:
+        """The operators of PostgreSQL that match a pattern: a ~ 'x' is a RLIKE 'x', !~ is its opposite, ~* takes any
+        case; stands behind the operator."""
+        operator, first = self._prev.text, self._prev
+        pattern = self._parse_bitwise()
+        if pattern is None:
+            self.fail("a pattern")
+        if operator.endswith("*"):
+            pattern = _in_any_case(pattern)
+        found = exp.RegexpLike(this=this, expression=pattern).update_positions(first)
+        return exp.Not(this=found).update_positions(first) if operator.startswith("!") else found
 
     def _parse_unary(self) -> exp.Expr | None:
         first = self._curr
@@ -352,3 +357,13 @@ class ExpressionGrammar(CallGrammar):
 
 def _bare(column: exp.Column) -> bool:
     return not column.table and isinstance(column.this, exp.Identifier) and not column.this.quoted
+
+
+def _in_any_case(pattern: exp.Expr) -> exp.Expr:
+    """A regular expression that takes upper and lower case alike."""
+    flag = "(?i)"
+    if isinstance(pattern, exp.Literal) and pattern.is_string:
+        made = exp.Literal.string(flag + pattern.name)
+        made.meta.update(pattern.meta)
+        return made
+    return exp.DPipe(this=exp.Literal.string(flag), expression=exp.Paren(this=pattern), safe=True)

@@ -52,6 +52,7 @@ from penstock.sql.statements import (
     Statement,
     StatementSet,
     Subscribe,
+    SubscribeQuery,
     Watermark,
 )
 
@@ -314,9 +315,18 @@ def _(statement: Select, hide: Hide) -> str:
 @_text.register
 def _(statement: Subscribe, hide: Hide) -> str:
     since = f"SINCE {statement.since}" if statement.since is not None else None
+    return _words("SUBSCRIBE TO", format_name(statement.target), _subscribe_options(statement, hide), since)
+
+
+@_text.register
+def _(statement: SubscribeQuery, hide: Hide) -> str:
+    asked = f"({_query(statement.query)})"
+    return _words("SUBSCRIBE TO", asked, _subscribe_options(statement, hide))
+
+
+def _subscribe_options(statement: Subscribe | SubscribeQuery, hide: Hide) -> str | None:
     shown = ", ".join(format_option(option, hide) for option in statement.options)
-    options = f"WITH ({shown})" if shown else None
-    return _words("SUBSCRIBE TO", format_name(statement.target), options, since)
+    return f"WITH ({shown})" if shown else None
 
 
 # questions

@@ -87,18 +87,31 @@ class QueryGrammar(RelationGrammar):
             this = self._select()
         elif (table or nested) and self._curr.token_type == T.L_PAREN:
             self._advance()
-            inner = self._parse_wrapped_select(table=table)
+            if self.whole_ahead():
+                inner = self._parse_select(nested=True, parse_subquery_alias=False)
+            else:
+                inner = self._parse_wrapped_select(table=table)
             if inner is None:
                 self.fail("SELECT")
             self._match_r_paren()
             this = self._parse_subquery(inner, parse_alias=parse_subquery_alias)
             if table:
                 return this  # a set operation behind it belongs to the SELECT around, or to the brackets around
+        elif self.whole_ahead():
+            this = self._whole()
         elif self._curr.token_type == T.VALUES:
             this = self._parse_derived_table_values()
         else:
             return None
         return self._parse_set_operations(this) if parse_set_operation else this
+
+    def _whole(self) -> exp.Select:
+        """TABLE r, which is SELECT * FROM r"""
+        first = self._curr
+        self._advance()
+        star = exp.Star().update_positions(first)
+        made = exp.Select(expressions=[star], from_=exp.From(this=self.table_name())).update_positions(first)
+        return self._parse_query_modifiers(made)
 
     def _with_query(self) -> exp.Expr:
         clause = self._parse_with()
@@ -151,7 +164,8 @@ class QueryGrammar(RelationGrammar):
         if isinstance(this, exp.Select) and any(this.args.get(clause) for clause in ("order", "limit", "offset")):
             raise SyntaxFailure(None, self._curr, "put a SELECT with its own ORDER BY or LIMIT in brackets")
         operand = self.peek(2 if self.peek_text(1, "ALL", "DISTINCT") else 1)
-        if operand is None or operand.token_type not in {T.SELECT, T.WITH, T.VALUES, T.L_PAREN}:
+        starts = {T.SELECT, T.WITH, T.VALUES, T.L_PAREN}
+        if operand is None or (operand.token_type not in starts and operand.text.upper() != "TABLE"):
             raise SyntaxFailure("SELECT", operand)
         return super().parse_set_operation(this, consume_pipe, intersect_only)
 

@@ -27,7 +27,7 @@ FIRST_WORDS: Final = (
     *("UPDATE", "MERGE", "TRUNCATE", "GRANT", "REVOKE", "COMMIT", "ROLLBACK", "START", "CALL", "USE", "LOCK", "CACHE"),
     *("UNCACHE", "LOAD", "UNLOAD", "ADD", "ANALYZE", "VACUUM", "COPY", "REFRESH", "DECLARE", "FETCH", "CANCEL"),
     *("RETRY", "PLAN", "COMMENT", "FLUSH", "WAIT", "PREPARE", "TERMINATE", "PRINT", "LATENESS", "AUTO", "APPLY"),
-    "COMPILE",
+    *("COMPILE", "TABLE"),
 )
 
 # Words that are no secret wherever they stand. More than the parser's keywords: what users read in our grammar.

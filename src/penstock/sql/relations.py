@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import UnsupportedError
 from penstock.sql.dialects import flink, ksql_windows, ksqldb, questdb, spark_pipelines
@@ -257,8 +257,10 @@ class RelationGrammar(ExpressionGrammar):
         first = self._curr
         if not self._match(T.LATERAL):
             return None
-        if self._match(T.VIEW):
-            return self._lateral_view()
+        return self._lateral_view() if self._match(T.VIEW) else self._lateral_item(first)
+
+    def _lateral_item(self, first: Token) -> exp.Expr:
+        """What stands behind LATERAL and APPLY: a query or a function over the relations in front of it."""
         this: exp.Expr | None
         if self._curr.token_type == T.L_PAREN:
             this = self.subquery()
@@ -340,6 +342,8 @@ class RelationGrammar(ExpressionGrammar):
         first = self._curr
         if self._match(T.COMMA):
             return self.expression(exp.Join(this=self.relation()), first)
+        if self.at(T.CROSS, T.OUTER) and self.peek_text(1, "APPLY"):
+            return self._apply()
         words = self._join_words()
         if words is None:
             return None
@@ -357,6 +361,15 @@ class RelationGrammar(ExpressionGrammar):
                 self.fail("ON or USING")
             this.set("joins", joins)
         return node
+
+    def _apply(self) -> exp.Join:
+        """CROSS APPLY (SELECT …), which is CROSS JOIN LATERAL, and OUTER APPLY, which is LEFT JOIN LATERAL … ON TRUE"""
+        first = self._curr
+        self._advance(2)
+        item = self._lateral_item(first)
+        if first.token_type == T.CROSS:
+            return exp.Join(this=item, kind="CROSS").update_positions(first)
+        return exp.Join(this=item, side="LEFT", on=exp.Boolean(this=True)).update_positions(first)
 
     def _join_words(self) -> tuple[str | None, str | None, str | None] | None:
         """The words before JOIN: NATURAL, ASOF, LEFT, OUTER, CROSS …; steps back when no JOIN follows."""

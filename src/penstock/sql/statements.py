@@ -300,6 +300,14 @@ class Subscribe(Statement):
 
 
 @frozen(kw_only=True)
+class SubscribeQuery(Statement):
+    """SUBSCRIBE TO (query) [WITH (changes = …)]."""
+
+    query: Query
+    options: tuple[Option, ...] = ()
+
+
+@frozen(kw_only=True)
 class Explain(Statement):
     """EXPLAIN [PHYSICAL | (FORMAT JSON)] statement."""
 

@@ -102,3 +102,36 @@ def test_a_window_over_keys_that_are_kept_for_ever() -> None:
         job(f"{query} EMIT FINAL")
     assert "first rows of keys" in raised.value.message
     assert "event time" in (raised.value.hint or "")
+
+
+BOTH = "SELECT symbol, price FROM trades UNION ALL SELECT symbol, bid AS price FROM quotes"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"CREATE MATERIALIZED VIEW v WITH (state_ttl = '1 day') AS SELECT DISTINCT ON (symbol) symbol, price FROM ({BOTH}) AS t",
+        (
+            f"CREATE VIEW t AS {BOTH}; CREATE MATERIALIZED VIEW v WITH (state_ttl = '1 day') AS "
+            "SELECT DISTINCT ON (symbol) symbol, price FROM t"
+        ),
+        (
+            f"CREATE VIEW t AS {BOTH}; CREATE VIEW u AS SELECT * FROM t WHERE price > 1; "
+            "CREATE MATERIALIZED VIEW v WITH (state_ttl = '1 day') AS SELECT symbol, price FROM "
+            "(SELECT *, ROW_NUMBER() OVER (PARTITION BY symbol ORDER BY PROCTIME()) AS rn FROM u) WHERE rn = 1"
+        ),
+        (
+            "CREATE VIEW t AS SELECT symbol, price FROM trades; CREATE MATERIALIZED VIEW v WITH (state_ttl = '1 day') AS "
+            "SELECT DISTINCT ON (symbol) symbol, price FROM t"
+        ),
+    ],
+)
+def test_first_rows_of_several_streams_are_forgotten(sql: str) -> None:
+    """By the time of the batch that brought a row, which it has where its stream is read, inside of a view too."""
+    plan = planned(sql)
+    job = plan_job(plan)
+    assert job.kind == "finish"
+    assert job.ttl_us == 86_400_000_000
+    if "CREATE VIEW" in sql:
+        assert {"t", "u"} & {*plan.depends_on}
+    assert refused(f"{sql}; DROP VIEW t") == ("DEPENDENT_OBJECTS" if "CREATE VIEW" in sql else "UNKNOWN_RELATION")

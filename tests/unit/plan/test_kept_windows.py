@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.plan.job_plan import plan_job
+from penstock.plan.relation import Mode
 from tests.unit.plan.analysis import last, planned
 
 STREAMS = """
@@ -76,10 +77,46 @@ def test_sessions_of_the_clock_stand_over_views(view: str) -> None:
     assert plan_job(plan).kind in ("finish", "windows")
 
 
-def test_windows_of_rows_that_change_are_never_final() -> None:
-    query = "SELECT k, COUNT(*) AS n FROM c GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND) EMIT FINAL"
+LATEST = "(SELECT id, MAX(ts) AS ts FROM l GROUP BY id)"
+
+
+@pytest.mark.parametrize("below", ["c", "latest", f"{LATEST} AS x"])
+def test_windows_of_rows_that_change_are_never_final(below: str) -> None:
+    """Of a source, of a view and of a query: refused for the same reason, which says what to write instead."""
+    view = f"CREATE MATERIALIZED VIEW latest AS {LATEST[1:-1]};"
+    query = f"SELECT COUNT(*) AS n FROM {below} GROUP BY TUMBLE(ts, INTERVAL '10' SECOND) EMIT FINAL"
+    error = last(f"{STREAMS} {view} CREATE MATERIALIZED VIEW v AS {query}").error
+    assert error is not None
+    assert error.condition == "UNSUPPORTED_CLAUSE"
+    assert "over rows that change never does" in error.message
+    assert "EMIT CHANGES" in str(error.hint)
+    assert error.span is not None
+
+
+@pytest.mark.parametrize("emit", ["", " EMIT CHANGES"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS n FROM {LATEST} AS x GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)",
+        f"WITH x AS {LATEST} SELECT COUNT(*) AS n FROM x GROUP BY HOP(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND)",
+        f"SELECT id, COUNT(*) AS n FROM {LATEST} AS x GROUP BY id, SESSION(ts, INTERVAL '10' SECOND)",
+        (
+            "SELECT x.id, window_end FROM TUMBLE(TABLE (SELECT k AS id, MIN(ts) AS at FROM l GROUP BY k), DESCRIPTOR(at), "
+            "INTERVAL '10' SECOND) AS x"
+        ),
+    ],
+)
+def test_windows_over_groups_of_a_query_show_each_change(query: str, emit: str) -> None:
+    plan = planned(f"{STREAMS} CREATE MATERIALIZED VIEW v AS {query}{emit}")
+    assert plan.mode is not Mode.APPEND
+    assert plan_job(plan).kind == "finish"
+
+
+def test_a_time_that_is_no_time_stays_refused() -> None:
+    query = "SELECT COUNT(*) AS n FROM (SELECT id, MAX(k) AS at FROM l GROUP BY id) AS x GROUP BY TUMBLE(at, INTERVAL '1' SECOND)"
     error = last(f"{STREAMS} CREATE MATERIALIZED VIEW v AS {query}").error
     assert error is not None
+    assert error.condition == "MISSING_EVENT_TIME"
 
 
 def test_every_version_is_kept_where_an_earlier_one_is_asked_for() -> None:

@@ -260,10 +260,6 @@ def test_the_comment_of_a_view_is_kept(text: str) -> None:
         ("SHOW TABLES LIKE 'a%'", "CLAUSE_NOT_YET", 13, "SHOW TABLES alone"),
         ("SHOW MATERIALIZED VIEWS LIKE 'a%'", "CLAUSE_NOT_YET", 25, "SHOW MATERIALIZED VIEWS alone"),
         ("SELECT JSON_EXISTS(x, '$.a' TRUE ON ERROR) FROM s", "CLAUSE_NOT_YET", 29, "leave the clause out"),
-        ("SELECT name ~ 'x' FROM s", "CLAUSE_NOT_YET", 13, "use a RLIKE"),
-        ("SELECT name !~ 'x' FROM s", "CLAUSE_NOT_YET", 13, "NOT a RLIKE"),
-        ("SELECT name ~* 'x' FROM s", "CLAUSE_NOT_YET", 13, "RLIKE '(?i)"),
-        ("SELECT * FROM s WHERE name !~* 'x'", "CLAUSE_NOT_YET", 28, "NOT a RLIKE '(?i)"),
         ("SET TIME ZONE 'UTC'", "STATEMENT_NOT_YET", 5, "UTC"),
         ("CREATE TABLE x WITH ('connector' = 'kafka') AS SELECT 1", "STATEMENT_NOT_YET", 45, "CREATE SINK"),
         ("CREATE TABLE x WITH (connector = 'kafka') AS SELECT 1", "STATEMENT_NOT_YET", 43, "CREATE SINK"),
@@ -327,3 +323,33 @@ def test_a_window_hint_speaks_of_its_own_kind(call: str, order: str) -> None:
     hint = refused(f"SELECT 1 FROM s GROUP BY {call}").hint or ""
     assert hint.endswith(f"{order}, then the size")
     assert hint.count("HOP") == order.count("HOP")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("name ~ 'x'", "name RLIKE 'x'"),
+        ("name !~ 'x'", "NOT name RLIKE 'x'"),
+        ("name ~* 'x'", "name RLIKE '(?i)x'"),
+        ("name !~* 'a' || b", "NOT name RLIKE '(?i)' || ('a' || b)"),
+        ("name ~ 'x' AND n = 1", "name RLIKE 'x' AND n = 1"),
+        ("~n + 1", "~n + 1"),
+    ],
+)
+def test_operators_that_match_a_pattern(written: str, meant: str) -> None:
+    assert selected(written) == selected(meant)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("TABLE t", "SELECT * FROM t"),
+        ("TABLE t ORDER BY a LIMIT 3", "SELECT * FROM t ORDER BY a LIMIT 3"),
+        ("SELECT a FROM s WHERE a IN (TABLE t)", "SELECT a FROM s WHERE a IN (SELECT * FROM t)"),
+        ("SELECT * FROM t UNION TABLE u", "SELECT * FROM t UNION SELECT * FROM u"),
+        ("SELECT * FROM t CROSS APPLY UNNEST(xs) AS u(x)", "SELECT * FROM t CROSS JOIN LATERAL UNNEST(xs) AS u(x)"),
+        ("SELECT * FROM t OUTER APPLY f(x) AS u", "SELECT * FROM t LEFT JOIN LATERAL f(x) AS u ON TRUE"),
+    ],
+)
+def test_other_words_for_relations(written: str, meant: str) -> None:
+    assert parse_statement(written) == parse_statement(meant)

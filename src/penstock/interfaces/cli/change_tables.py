@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.catalog.model import MaterializedViewDefinition
 from penstock.connectors.sink import OPERATION
 from penstock.options import resolve_subscribe_options
+from penstock.sql.statements import SubscribeQuery
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.interfaces.changes import Change
     from penstock.interfaces.cli.engine_port import EnginePort
     from penstock.options import ChangeForm
+    from penstock.plan.script import StatementReport
     from penstock.sql.statements import Subscribe
 
 # The most changes that are printed in one go.
@@ -23,7 +25,7 @@ _TOGETHER: Final = 1_000
 
 
 class Subscription:
-    """What a SUBSCRIBE asks for, of one engine."""
+    """What a SUBSCRIBE to a view asks for, of one engine."""
 
     def __init__(self, engine: EnginePort, statement: Subscribe) -> None:
         self._engine = engine
@@ -44,6 +46,33 @@ class Subscription:
     def table(self, changes: Sequence[Change]) -> pa.Table:
         """Changes as rows to print."""
         return change_table(changes, self._form, self._names)
+
+
+class QuerySubscription:
+    """What a SUBSCRIBE to a query asks for: the query runs until it is closed."""
+
+    def __init__(self, engine: EnginePort, report: StatementReport) -> None:
+        assert isinstance(report.statement, SubscribeQuery)
+        self._form = resolve_subscribe_options(report.statement.options, None).changes
+        self._open = engine.subscribe_query(report)
+        self._since: int | None = None
+
+    def changes(self, timeout: float) -> Iterator[list[Change]]:
+        """As those of a view."""
+        for together in by_batch(self._open.changes(self._since, timeout)):
+            yield together
+            self._since = together[-1].seq
+
+    def table(self, changes: Sequence[Change]) -> pa.Table:
+        """Changes as rows to print."""
+        return change_table(changes, self._form, self._open.columns)
+
+    def drain(self, timeout: float) -> None:
+        """Have it read what is there."""
+        self._open.drain(timeout)
+
+    def close(self) -> None:
+        self._open.close()
 
 
 def change_table(changes: Sequence[Change], form: ChangeForm | None = None, names: Sequence[str] = ()) -> pa.Table:

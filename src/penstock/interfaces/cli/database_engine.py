@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 from penstock.interfaces.cli.script_run import PATIENT, SET_ASIDE
 from penstock.interfaces.database import Database
 from penstock.interfaces.installation import require
+from penstock.interfaces.subscription import QueryChanges
+from penstock.options import resolve_subscribe_options
 from penstock.plan.script import report_statement
 from penstock.runtime.engine import Engine
 from penstock.runtime.job_control import resume
+from penstock.sql.statements import SubscribeQuery
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,6 +68,14 @@ class DatabaseEngine:
         changes: ChangeForm | None = None,
     ) -> Iterator[Change]:
         return self._database.subscribe(name, since, timeout, changes=changes)
+
+    def subscribe_query(self, report: StatementReport) -> QueryChanges:
+        assert isinstance(report.statement, SubscribeQuery)
+        assert report.plan is not None
+        form = resolve_subscribe_options(report.statement.options, None).changes
+        found = QueryChanges(self._engine, report.plan, form)
+        found.start()
+        return found
 
     def jobs(self) -> Sequence[Job]:
         return self._database.jobs()

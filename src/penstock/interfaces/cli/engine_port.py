@@ -22,6 +22,21 @@ if TYPE_CHECKING:
     from penstock.sql.script import Parsed
 
 
+class OpenChanges(Protocol):
+    """The changes of a query that nobody keeps."""
+
+    columns: tuple[str, ...]
+
+    def drain(self, timeout: float) -> None:
+        """Read what is there now and close every window; nothing comes after that."""
+
+    def changes(self, since: int | None, timeout: float | None) -> Iterator[Change]:
+        """What there is as inserts, or the changes behind one; it ends after so many seconds without one."""
+
+    def close(self) -> None:
+        """End the query, and leave nothing behind."""
+
+
 class EnginePort(Protocol):
     """An open engine. `jobs` and `settle` may be called from another thread than the statement that runs."""
 
@@ -53,6 +68,9 @@ class EnginePort(Protocol):
         changes: ChangeForm | None = None,
     ) -> Iterator[Change]:
         """The changes of a view, in one of the forms; it ends after so many seconds without one."""
+
+    def subscribe_query(self, report: StatementReport) -> OpenChanges:
+        """The changes of the query of a SUBSCRIBE, from now until they are closed."""
 
     def jobs(self) -> Sequence[Job]:
         """All jobs, with `reads` and `writes` filled in."""

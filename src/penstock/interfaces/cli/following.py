@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.frozen import frozen
 from penstock.interfaces.cli.answers import new_rows
-from penstock.interfaces.cli.change_tables import Subscription
-from penstock.sql.statements import Subscribe
+from penstock.interfaces.cli.change_tables import QuerySubscription, Subscription
+from penstock.sql.statements import Subscribe, SubscribeQuery
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +67,7 @@ class Followers:
         self._start(report, self._view_rows)
 
     def subscription(self, report: StatementReport) -> None:
-        """Follow the changes of a view."""
+        """Follow the changes of a view or of a query."""
         self._start(report, self._changes)
 
     def next(self, seconds: float) -> Event | None:
@@ -148,8 +148,17 @@ class Followers:
             self._stopping.wait(_PULSE)
 
     def _changes(self, report: StatementReport) -> None:
+        if isinstance(report.statement, SubscribeQuery):
+            query = QuerySubscription(self._engine, report)
+            try:
+                self._told(report, query)
+            finally:
+                query.close()
+            return
         assert isinstance(report.statement, Subscribe)
-        followed = Subscription(self._engine, report.statement)
+        self._told(report, Subscription(self._engine, report.statement))
+
+    def _told(self, report: StatementReport, followed: Subscription | QuerySubscription) -> None:
         while not self._stopping.is_set():
             for together in followed.changes(_PULSE):
                 if not self._put(Event(report, followed.table(together))):

@@ -138,7 +138,7 @@ def never_ends(text: bytes, session: Session) -> bool:
     statements, source = read_script(text)
     for parsed in statements:
         report, session = report_statement(parsed, source, session)
-        if isinstance(report.statement, s.Subscribe):
+        if isinstance(report.statement, s.Subscribe | s.SubscribeQuery):
             return True
         runs = isinstance(
             report.statement, s.Select | s.CreateMaterializedView | s.CreateSink | s.Insert | s.StatementSet

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal
 
 from penstock.errors import JobFailed, PenstockError
-from penstock.interfaces.cli.change_tables import Subscription
+from penstock.interfaces.cli.change_tables import QuerySubscription, Subscription
 from penstock.interfaces.cli.following import Event, Followers
 from penstock.interfaces.cli.job_graph import depth, fed_by, feeding, upstream_first
 from penstock.interfaces.cli.messages import print_error, remark
@@ -112,7 +112,7 @@ class ScriptRun:
         statement = report.statement
         if isinstance(statement, s.Select):
             self._select(report, later)
-        elif isinstance(statement, s.Subscribe):
+        elif isinstance(statement, s.Subscribe | s.SubscribeQuery):
             self._subscribe(report, later)
         else:
             with self._progress.during(self._label(report)):
@@ -163,12 +163,30 @@ class ScriptRun:
 
     def _subscribe(self, report: StatementReport, later: Sequence[Parsed]) -> None:
         statement = report.statement
-        assert isinstance(statement, s.Subscribe)
         if self._mode in {"follow", "prompt"}:
             self._followers.subscription(report)
             return
+        if isinstance(statement, s.SubscribeQuery):
+            self._subscribe_query(report, later)
+            return
+        assert isinstance(statement, s.Subscribe)
         self._catch_up([statement.target.text], later)
-        asked = Subscription(self._engine, statement)
+        self._show_changes(Subscription(self._engine, statement))
+
+    def _subscribe_query(self, report: StatementReport, later: Sequence[Parsed]) -> None:
+        """What there is now, as inserts."""
+        assert report.plan is not None
+        self._catch_up([scan.relation for scan in report.plan.scans()], later)
+        with self._progress.during("starting Spark and reading"):
+            asked = QuerySubscription(self._engine, report)
+        try:
+            with self._progress.during(self._reading):
+                asked.drain(PATIENT)
+            self._show_changes(asked)
+        finally:
+            asked.close()
+
+    def _show_changes(self, asked: Subscription | QuerySubscription) -> None:
         changes = [change for together in asked.changes(0.0) for change in together]
         self._answers.separate()
         self._answers.writer().add(asked.table(changes))

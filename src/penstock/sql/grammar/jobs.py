@@ -22,6 +22,7 @@ from penstock.sql.statements import (
     Query,
     RetryDeadLetters,
     Subscribe,
+    SubscribeQuery,
 )
 
 T = TokenType
@@ -91,13 +92,33 @@ def retry(p: PenstockParser) -> RetryDeadLetters:
     return RetryDeadLetters(job=job, chosen=Query(tree, span=p.since(first)))
 
 
-def subscribe(p: PenstockParser) -> Subscribe:
-    """SUBSCRIBE [TO] view [WITH (changes = …)] [ENVELOPE UPSERT | DEBEZIUM (KEY (…))] [SINCE n]"""
+def subscribe(p: PenstockParser) -> Subscribe | SubscribeQuery:
+    """SUBSCRIBE [TO] view | (query) [WITH (changes = …)] [ENVELOPE UPSERT | DEBEZIUM (KEY (…))] [SINCE n]; a query that
+    nobody keeps has no changes of before to go on behind."""
     p.expect("SUBSCRIBE")
     p.word("TO")
     if p.current.token_type == T.L_PAREN:
-        p.not_yet("SUBSCRIBE to a query is not there yet", "create a materialized view and subscribe to it")
+        query = p.query()
+        found = _subscribe_options(p)
+        if p.ahead("SINCE"):
+            p.fail(
+                "the end of the statement",
+                "a query has the changes that come while it is subscribed to; keep it as a "
+                "materialized view to go on behind one of them",
+            )
+        return SubscribeQuery(query=query, options=found)
     target = p.name("the name of a view")
+    found = _subscribe_options(p)
+    since = None
+    if p.word("SINCE"):
+        if p.current.token_type != T.NUMBER or not p.current.text.isdecimal() or len(p.current.text) > 18:
+            p.fail("a whole number")
+        since = int(p.current.text)
+        p.step()
+    return Subscribe(target=target, options=found, since=since)
+
+
+def _subscribe_options(p: PenstockParser) -> tuple[Option, ...]:
     first = p.current
     found = _envelope(p)
     for words in (("AS", "OF"), ("UP", "TO"), ("WITHIN",)):
@@ -108,13 +129,7 @@ def subscribe(p: PenstockParser) -> Subscribe:
             materialize.refuse("SUBSCRIBE … WITH", "use SUBSCRIBE TO view SINCE n", first)
         p.step()
         found += options(p)
-    since = None
-    if p.word("SINCE"):
-        if p.current.token_type != T.NUMBER or not p.current.text.isdecimal() or len(p.current.text) > 18:
-            p.fail("a whole number")
-        since = int(p.current.text)
-        p.step()
-    return Subscribe(target=target, options=found, since=since)
+    return found
 
 
 def _envelope(p: PenstockParser) -> tuple[Option, ...]:

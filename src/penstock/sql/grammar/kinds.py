@@ -15,7 +15,7 @@ def kind_of(text: str, start: int, end: int) -> str:
     if not words:
         return "SELECT" if text.startswith("(", start) else "UNKNOWN"
     first = words[0]
-    if first in {"WITH", "VALUES"}:
+    if first in {"WITH", "VALUES", "TABLE"}:
         return "SELECT"
     if first == "DESC":
         return "DESCRIBE"
