@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from penstock.errors import NotYetError
-from penstock.plan.best_rows import BestRows, best_rows
+from penstock.plan.best_rows import best_rows
 from penstock.plan.changing import changing_aggregate, changing_of
-from penstock.plan.closing import distinct_key, spread_us, waits
-from penstock.plan.distinct_steps import distinct_steps
-from penstock.plan.fingerprint import StateDescription, state_of
-from penstock.plan.finishing import Finished, finished, only_adds
+from penstock.plan.closing import distinct_key
+from penstock.plan.fingerprint import StateDescription
+from penstock.plan.finish_jobs import finish_job
 from penstock.plan.first_few import without_limit
-from penstock.plan.job_dimensions import DimensionPlan, kept_beside, static_nodes
+from penstock.plan.job_dimensions import DimensionPlan, static_nodes
 from penstock.plan.job_model import JobKind, JobPlan, OutputColumn
+from penstock.plan.job_over import job_over
 from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
 from penstock.plan.join_times import note_stand_in
-from penstock.plan.joined_panes import JoinOfPanes, joined_panes
+from penstock.plan.joined_panes import joined_panes
 from penstock.plan.kept_state import kept_state
-from penstock.plan.late_plan import late_text
 from penstock.plan.lookups import LookupTexts, with_lookups
 from penstock.plan.merging import BATCH_VIEW, NotMergeableError, merged
 from penstock.plan.nodes import Aggregate
-from penstock.plan.panes import STORED, Panes, best_panes, panes_of
+from penstock.plan.pane_jobs import best_rows_job, joined_panes_job, panes_job
+from penstock.plan.panes import STORED, panes_of
 from penstock.plan.processing import over_processing_time, processing_of
-from penstock.plan.read_once import read_once, scans_read_once
 from penstock.plan.refused import refuse, refuse_subqueries
 from penstock.plan.relation import WINDOW_COLUMN
 from penstock.plan.rules.distinct_aggregates import distinct_aggregates
@@ -45,14 +44,11 @@ from penstock.plan.spark_text import spark_sql
 from penstock.plan.trees import call, dot, number
 from penstock.plan.ttl import job_with_ttl
 from penstock.plan.update_mode import check_update, key_columns, update_tree
-from penstock.plan.view_rows import parents_of, sink_words
-from penstock.plan.windows import duration_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.plan.logical import LogicalPlan
-    from penstock.plan.merge_plan import MergePlan, Reduction
 
 __all__ = [
     "BATCH_VIEW",
@@ -63,13 +59,6 @@ __all__ = [
     "ScanPlan",
     "plan_job",
 ]
-
-
-_IN_SPARK: Final = (
-    "leave the option out, and the view store keeps what the query needs; Spark keeps one GROUP BY over rows that are "
-    "only added, with COUNT, SUM, AVG, MIN and MAX, also over DISTINCT values and with FILTER, or SELECT DISTINCT; "
-    "with the option or without, it keeps rankings of windows that close and joins within a bound of time"
-)
 
 
 def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
@@ -88,7 +77,7 @@ def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
 
 def _plan_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     if plan.kept:
-        return _finish_job(plan, state)
+        return finish_job(plan, state)
     refuse(plan)
     timed = over_processing_time(plan)
     if timed is not None:
@@ -101,7 +90,7 @@ def _plan_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     why = ""
     if best is not None:
         try:
-            return _with_lookups(job_scans(plan, best.tree.copy()), lambda found: _best_job(plan, found, best))
+            return _with_lookups(job_scans(plan, best.tree.copy()), lambda found: best_rows_job(plan, found, best))
         except NotMergeableError as error:
             why = f"; the rows with {best.words} are found by a join: {error}"
     made = _with_lookups(job_scans(plan, tree), lambda found: _planned(plan, found, state))
@@ -121,90 +110,6 @@ def _with_lookups(found: JobScans, make: Callable[[JobScans], JobPlan]) -> JobPl
     return replace(made, lookup=LookupTexts(texts.core, texts.steps, texts.late, lookups))
 
 
-def _finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
-    if state == "spark":
-        raise NotYetError(
-            "QUERY_NOT_YET",
-            "a query that the view store answers, with state = 'spark', is not there yet",
-            hint=_IN_SPARK,
-        )
-    made = finished(plan)
-    if made.core is None:
-        return _view_job(plan, made)
-    core, together = read_once(made.core, plan)
-    found = job_scans(plan, core, static=made.static)
-    how = f"{made.how}; one reading of {' and '.join(together)} for all that is made of it" if together else made.how
-    job = _made(plan, found, "finish", found.tree, how=how, key=made.plan.unique or (), batch=made.batch)
-    columns = tuple(OutputColumn(field.name, kind) for field, kind in zip(plan.columns, made.types, strict=True))
-    changed = {rows.relation: list(rows.changed_by) for rows in made.plan.rows if rows.changes is not None}
-    more: dict[str, object] = {"answers": [stage.text for stage in made.plan.stages]}
-    if changed:
-        more["replaced by"] = changed
-    if timed := {rows.relation: rows.shown_while for rows in made.plan.rows if rows.shown_while}:
-        more["shown while"] = timed
-    if fewer := {rows.relation: rows.words for rows in made.plan.rows if rows.fewer}:
-        more["kept rows"] = fewer
-    if any(stage.once for stage in made.plan.stages):
-        more["once"] = [stage.once for stage in made.plan.stages]
-    if any(stage.meets for stage in made.plan.stages):
-        more["meets"] = [stage.meets for stage in made.plan.stages]
-    if made.plan.view.pairs:
-        more["pairs"] = True
-    views = parents_of(made.plan)
-    if views:
-        more["views"] = [rows.read for rows in made.plan.rows if rows.of_view]
-    if kept_dimensions := [rows.read for rows in made.plan.rows if rows.dimension]:
-        more["dimensions"] = kept_dimensions
-    kept = StateDescription(json.dumps({**json.loads(job.state), **more}, sort_keys=True))
-    written = "; its changes are written to the sink" if views and plan.root.kind in ("sink", "topic") else ""
-    return replace(
-        job,
-        how=f"{job.how}{written}",
-        columns=columns,
-        finish=made.plan,
-        state=kept.text,
-        fingerprint=kept.fingerprint,
-        views=views,
-        dimensions=(*job.dimensions, *kept_beside(made.dimensions, job.dimensions)),
-    )
-
-
-def _view_job(plan: LogicalPlan, made: Finished) -> JobPlan:
-    """The job of a query over materialized views alone: Spark has no part in it."""
-    views = parents_of(made.plan)
-    added = only_adds(plan)
-    answers = [[rows.read for rows in made.plan.rows], [stage.text for stage in made.plan.stages]]
-    described: dict[str, object] = {
-        "scans": dict.fromkeys(views), "kept by": "the view store", "answers": answers
-    }  # fmt: skip
-    if timed := {rows.relation: rows.shown_while for rows in made.plan.rows if rows.shown_while}:
-        described["shown while"] = timed
-    if any(stage.meets for stage in made.plan.stages):
-        described["meets"] = [stage.meets for stage in made.plan.stages]
-    state = StateDescription(json.dumps(described, ensure_ascii=False, sort_keys=True))
-    return JobPlan(
-        kind="append" if added else "finish",
-        scans=(),
-        core="",
-        steps=(),
-        batch=None,
-        reductions=(),
-        merge=None,
-        key=() if added else made.plan.unique or (),
-        columns=tuple(OutputColumn(field.name, kind) for field, kind in zip(plan.columns, made.types, strict=True)),
-        uses_event_time=False,
-        spread_us=0,
-        late=None,
-        kept=(),
-        fingerprint=state.fingerprint,
-        state=state.text,
-        how=sink_words(views, made.how, added=added) if plan.root.kind in ("sink", "topic") else made.how,
-        finish=made.plan,
-        views=views,
-        dimensions=kept_beside(made.dimensions, ()),
-    )
-
-
 def _processing_job(plan: LogicalPlan, node: Aggregate, state: str | None) -> JobPlan:
     """Windows over processing time, which the view store keeps: the rows of a batch have the time of the batch."""
     if state == "spark":
@@ -217,7 +122,7 @@ def _processing_job(plan: LogicalPlan, node: Aggregate, state: str | None) -> Jo
     made = processing_of(plan, node)
     batch = spark_sql(made.parts.batch)
     found = job_scans(plan, made.parts.core)
-    job = _made(
+    job = job_over(
         plan,
         found,
         "panes" if made.panes is not None else "windows",
@@ -256,75 +161,13 @@ def _planned(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
         try:
             joined = joined_panes(plan, found)
             if joined is not None:
-                return _joined_job(plan, found, joined)
+                return joined_panes_job(plan, found, joined)
             panes = panes_of(plan, found)
             if panes is not None:
-                return _panes_job(plan, found, panes)
+                return panes_job(plan, found, panes)
         except NotMergeableError as error:
             no_panes = f": {error}"
-    return _made(plan, found, "append", found.tree, how=f"Spark; {_kept(found.tree)}{no_panes}")
-
-
-def _panes_job(plan: LogicalPlan, found: JobScans, panes: Panes) -> JobPlan:
-    length, windows = duration_words(panes.plan.pane_us), panes.plan.windows
-    how = f"Spark aggregates each batch by window of {length}, the view store keeps the windows until they close"
-    if windows > 1:
-        how = f"Spark aggregates each batch by pane of {length}, the view store keeps the panes and closes windows: "
-        how += f"a row counts in one pane instead of {windows} windows"
-    made = _made(
-        plan,
-        found,
-        "panes",
-        panes.parts.core,
-        batch=spark_sql(panes.parts.batch),
-        reductions=panes.parts.reductions,
-        merge=panes.parts.plan,
-        how=how,
-    )
-    return replace(made, panes=panes.plan, kept=())
-
-
-def _joined_job(plan: LogicalPlan, found: JobScans, parts: JoinOfPanes) -> JobPlan:
-    """Windows of several GROUP BYs, which the view store joins when they close."""
-    length, sides = duration_words(parts.panes.pane_us), len(parts.joined.sides)
-    kept = "keeps the windows" if parts.panes.windows == 1 else "makes windows of the panes"
-    core, found = scans_read_once(parts.core, found, plan)
-    made = _made(
-        plan,
-        found,
-        "panes",
-        core,
-        batch=spark_sql(parts.batch),
-        reductions=parts.reductions,
-        merge=parts.merge,
-        how=f"Spark aggregates each batch by {'window' if parts.panes.windows == 1 else 'pane'} of {length}, the view "
-        f"store {kept} of {'both' if sides == 2 else f'all {sides}'} sides of the join, and joins them when they close",
-    )
-    columns = tuple(replace(column, type=kind) for column, kind in zip(made.columns, parts.types, strict=True))
-    return replace(made, panes=parts.panes, joined=parts.joined, columns=columns, kept=())
-
-
-def _best_job(plan: LogicalPlan, found: JobScans, best: BestRows) -> JobPlan:
-    """Windows that show the rows with their largest value, which the view store finds when they close."""
-    panes = best_panes(plan, found, best)
-    batch = spark_sql(panes.parts.batch)
-    length = duration_words(panes.plan.pane_us)
-    kept = "keeps of each batch the rows with" if best.rows else "aggregates each batch by pane of"
-    made = _made(
-        plan,
-        found,
-        "panes",
-        panes.parts.core,
-        batch=batch,
-        reductions=panes.parts.reductions,
-        merge=panes.parts.plan,
-        how=f"Spark {kept} {f'{best.words} of every {length}' if best.rows else length}, the view store closes windows "
-        f"and shows of each the rows with {best.words}: both sides of the join are the same rows, which are read once",
-    )
-    if best.rows:  # what is kept depends on what is compared
-        state = StateDescription(json.dumps({**json.loads(made.state), "answers": [batch]}, sort_keys=True))
-        made = replace(made, state=state.text, fingerprint=state.fingerprint)
-    return replace(made, panes=panes.plan, kept=())
+    return job_over(plan, found, "append", found.tree, how=f"Spark; {_kept(found.tree)}{no_panes}")
 
 
 def _changing_job(plan: LogicalPlan, found: JobScans, node: Aggregate, state: str | None) -> JobPlan:
@@ -337,7 +180,7 @@ def _changing_job(plan: LogicalPlan, found: JobScans, node: Aggregate, state: st
             why = str(error)
         else:
             parts = windows.parts
-            made = _made(
+            made = job_over(
                 plan,
                 found,
                 "windows",
@@ -408,44 +251,6 @@ def _keep_distinct(tree: exp.Expr) -> None:
             distinct_aggregates(having)
 
 
-def _made(
-    plan: LogicalPlan,
-    found: JobScans,
-    kind: JobKind,
-    core: exp.Query,
-    *,
-    how: str,
-    key: tuple[str, ...] = (),
-    batch: str | None = None,
-    reductions: tuple[Reduction, ...] = (),
-    merge: MergePlan | None = None,
-) -> JobPlan:
-    state = state_of(found, kind)
-    uses_event_time = waits(found.tree)
-    text, steps = distinct_steps(core)
-    return JobPlan(
-        kind=kind,
-        scans=found.scans,
-        core=spark_sql(text),
-        steps=steps,
-        batch=batch,
-        reductions=reductions,
-        merge=merge,
-        key=key,
-        columns=tuple(OutputColumn(field.name, field.type) for field in plan.columns),
-        uses_event_time=uses_event_time,
-        spread_us=spread_us(found.tree) if uses_event_time else 0,
-        late=late_text(found.tree) if uses_event_time else None,
-        kept=kept_state(found.tree, running=kind == "update"),
-        fingerprint=state.fingerprint,
-        state=state.text,
-        how=how,
-        functions=plan.functions,
-        dimensions=found.dimensions,
-        static=found.static,
-    )
-
-
 def _running_job(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPlan:
     block = _running(found)
     why = _asked_for(plan)
@@ -457,7 +262,7 @@ def _running_job(plan: LogicalPlan, found: JobScans, state: str | None) -> JobPl
         else:
             keys = next(node.group_by for node in plan.nodes() if isinstance(node, Aggregate))
             by = f" by {', '.join(keys)}" if keys else ""
-            return _made(
+            return job_over(
                 plan,
                 found,
                 "merge",
@@ -485,7 +290,7 @@ def _running(found: JobScans) -> Running:
 def _update_job(plan: LogicalPlan, found: JobScans, why: str) -> JobPlan:
     block = _running(found)
     check_update(found.tree, block.block)
-    return _made(
+    return job_over(
         plan,
         found,
         "update",
