@@ -68,7 +68,7 @@ def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
         call = call.this  # what is chosen is no NULL where there is anything else
     if isinstance(call, exp.Anonymous) and not condition and call.name.lower() in GROUPINGS:
         return _grouping(write, call)
-    if isinstance(call, exp.Anonymous) and call.name == "to_json" and not condition and _is_list(call.expressions[0]):
+    if isinstance(call, exp.Anonymous) and call.name == "to_json" and not condition and is_list(call.expressions[0]):
         return _json(write.term(call.expressions[0]))
     if isinstance(call, exp.Anonymous) and call.name == MAP_OF:
         return _map(write.term(call.expressions[0]), write.term(call.expressions[1]), condition)
@@ -277,7 +277,8 @@ def _distinct_in_order(value: Term, order: exp.Ordered, kind: SqlType, suffix: s
     return Term(f"coalesce(list_transform({listed}, lambda s: s.v), CAST([] AS {store_type(kind)}))", kind)
 
 
-def _is_list(node: exp.Expr) -> bool:
+def is_list(node: exp.Expr) -> bool:
+    """Whether an aggregate gives all its values, as a list or a map."""
     call = node.this if isinstance(node, exp.Filter) else node
     return isinstance(call, exp.Anonymous) and call.name in (*_LISTS, SORTED_LIST, LIST_OF_ROWS, MAP_OF)
 
@@ -293,11 +294,11 @@ def _json(term: Term) -> Term:
 
 def _map(key: Term, value: Term, suffix: str) -> Term:
     """All keys but NULL in their order, each with the largest of its values."""
-    if key.known.name not in _ORDERED or value.known.name not in _ORDERED:
+    if key.known.name not in _ORDERED or not (value.known.name in _ORDERED or is_nested(value.known)):
         raise DiffersError
     kind = SqlType("MAP", elements=(key.known, value.known))
     pair = f"CASE WHEN {key.sql} IS NOT NULL THEN {{'k': {key.sql}, 'v': {value.sql}}} END"
-    listed = f"list({pair} ORDER BY {key.sql}, {value.sql} NULLS FIRST){suffix}"
+    listed = f"list({pair} ORDER BY {key.sql}, {placed(value).sql} NULLS FIRST){suffix}"
     pairs = _there(listed)
     made = "map_from_entries(list_filter(s, lambda e, i: i = len(s) OR s[i + 1].k <> e.k))"
     some = f"list_transform([{pairs}], lambda s: CASE WHEN len(s) > 0 THEN {made} END)[1]"

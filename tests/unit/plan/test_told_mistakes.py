@@ -139,8 +139,8 @@ CREATE STREAM n (id BIGINT, k STRING, tags ARRAY<STRING>, st STRUCT<a: INT>, m M
             "array_agg(DISTINCT n.m ORDER BY n.m ASC): nothing says which values of type MAP<STRING, INT> are equal",
         ),
         (
-            "SELECT k, MAP_AGG(k, st) AS x, COUNT(DISTINCT id) AS d FROM n GROUP BY k",
-            "only Spark knows map_agg(n.k, n.st)",
+            "SELECT k, MAP_AGG(k, m) AS x, COUNT(DISTINCT id) AS d FROM n GROUP BY k",
+            "only Spark knows map_agg(n.k, n.m)",
         ),
     ],
 )
