@@ -36,6 +36,7 @@ _ALWAYS_SO: Final = "any other value is refused"
 # What the schema of a connector makes something else of, or refuses unless it is what is so in any case.
 MADE_INTO: Final = {
     "tail": "whether the source ends",
+    "snapshot": "the number of the change that a subscription begins behind",
     "person.proportion": _ALWAYS_SO,
     "auction.proportion": _ALWAYS_SO,
     "bid.proportion": _ALWAYS_SO,

@@ -166,6 +166,9 @@ class FakeEngine:
         finally:
             self.log.append("stream ended")
 
+    def newest_change(self, view: str) -> int:
+        return int(self._view(self.running[view]).num_rows)
+
     def subscribe_query(self, report: StatementReport) -> FakeChanges:
         assert isinstance(report.statement, s.SubscribeQuery)
         span = report.statement.query.span

@@ -171,6 +171,16 @@ def test_a_subscription_prints_the_form_that_is_asked_for(shell: Shell) -> None:
     assert shell.rows == [{"seq": 1, "_op": "upsert", "symbol": "ACME", "n": 1}]
 
 
+def test_a_subscription_without_a_snapshot_prints_only_what_comes(shell: Shell) -> None:
+    assert shell(*ONCE, script=STREAM + TOTALS + INSERT + "SUBSCRIBE TO totals WITH (snapshot = false);") == 0, (
+        shell.err
+    )
+    assert shell.rows == []
+    asked = "SUBSCRIBE TO totals WITH (snapshot = false) SINCE 0;"
+    assert shell(*ONCE, script=STREAM + TOTALS + INSERT + asked) == 0, shell.err
+    assert [change["seq"] for change in shell.rows] == [1]
+
+
 def test_a_subscription_to_a_query_prints_what_there_is(shell: Shell) -> None:
     asked = "SUBSCRIBE TO (SELECT symbol, n + 1 AS more FROM totals);"
     assert shell(*ONCE, script=STREAM + TOTALS + INSERT + asked) == 0, shell.err

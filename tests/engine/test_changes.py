@@ -8,6 +8,7 @@ import pytest
 
 import penstock
 from penstock import PenstockError
+from penstock.interfaces.subscription import QueryChanges
 from tests.engine.answers import at, job, ms, read, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -18,6 +19,43 @@ CREATE MATERIALIZED VIEW totals AS SELECT k, SUM(v) AS total FROM s GROUP BY k;
 CREATE MATERIALIZED VIEW windows WITH (changelog_retention = INTERVAL '3' SECOND) AS
 SELECT TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS n FROM s GROUP BY TUMBLE(ts, INTERVAL '10' SECOND);
 """
+
+
+def test_only_from_now_on(db: penstock.Database) -> None:
+    """Without a snapshot: of a view from the call on, of a query once it has read what is there, in many batches."""
+    db.execute(
+        "CREATE STREAM few (k STRING, v INT) WITH (connector = 'topic', start = 'earliest', max_rows_per_batch = 2)"
+    )
+    db.execute("CREATE MATERIALIZED VIEW sums AS SELECT k, SUM(v) AS total FROM few GROUP BY k")
+    db.append("few", [{"k": k, "v": 1} for k in "abcdefgh"])
+    db.settle()
+    assert list(db.subscribe("sums", timeout=0.1, snapshot=False)) == []
+    assert list(db.subscribe("SELECT k FROM few", timeout=0.1, snapshot=False)) == []
+    now = [db.subscribe("sums", timeout=0.1, snapshot=False, changes=form) for form in (None, "upsert")]
+    behind = db.subscribe("sums", since=7, timeout=0.1, snapshot=False)
+    queries = [
+        QueryChanges(db._engine, db._subscribed(sql), None, snapshot=False)
+        for sql in ("SELECT k, COUNT(*) AS n FROM few GROUP BY k", "SELECT k, total * 10 AS tens FROM sums")
+    ]
+    for query in queries:
+        query.start()
+    db.append("few", [{"k": "a", "v": 4}, {"k": "x", "v": 1}])
+    db.settle()
+    told = [[(c.op, c.row or c.before) for c in changes] for changes in now]
+    assert told[0] == [("update", {"k": "a", "total": 5}), ("insert", {"k": "x", "total": 1})]
+    assert told[1] == [("upsert", {"k": "a", "total": 5}), ("upsert", {"k": "x", "total": 1})]
+    assert [c.seq for c in behind] == [8, 9, 10]
+    for query, expected in zip(
+        queries,
+        (
+            [("update", {"k": "a", "n": 2}), ("insert", {"k": "x", "n": 1})],
+            [("update", {"k": "a", "tens": 50}), ("insert", {"k": "x", "tens": 10})],
+        ),
+        strict=True,
+    ):
+        changes = query.changes(None, 30)
+        assert sorted(((c.op, c.row) for c in (next(changes), next(changes))), key=str, reverse=True) == expected
+        query.close()
 
 
 def put(db: penstock.Database, *rows: tuple[str, int, float]) -> None:

@@ -149,6 +149,34 @@ CHANGING: Final[dict[str, str | tuple[str, str]]] = {
             "GROUP BY ALL"
         ),
     ),
+    # Lists and structs have an order, in which a NULL inside of them is the smallest value.
+    "ranked_lists": (
+        "SELECT id, RANK() OVER (PARTITION BY cat ORDER BY tags DESC, STRUCT(label, id)) AS r FROM c",
+        (
+            "SELECT id, rank() OVER (PARTITION BY cat ORDER BY tags DESC NULLS LAST, label NULLS FIRST, id NULLS FIRST) "
+            "FROM c"
+        ),
+    ),
+    "last_lists": (
+        "SELECT id, tags FROM c ORDER BY tags DESC, id LIMIT 3",
+        "SELECT id, tags FROM c ORDER BY tags DESC NULLS LAST, id LIMIT 3",
+    ),
+    "ends_of_structs": (
+        (
+            "SELECT cat, MIN(STRUCT(label AS l, id AS i)) AS lo, MAX(STRUCT(label AS l, id AS i)) AS hi, MAX(tags) AS t, "
+            "MAX_BY(id, STRUCT(label, id)) AS m, ARRAY_AGG(id ORDER BY STRUCT(label, id) DESC) AS s, "
+            "ARRAY_AGG(DISTINCT STRUCT(label AS l) ORDER BY STRUCT(label AS l) DESC) AS d, COUNT(DISTINCT tags) AS n "
+            "FROM c GROUP BY cat"
+        ),
+        (
+            "SELECT cat, list({'l': label, 'i': id} ORDER BY label NULLS FIRST, id)[1], "
+            "list({'l': label, 'i': id} ORDER BY label DESC NULLS LAST, id DESC)[1], "
+            "list(tags ORDER BY tags DESC NULLS LAST)[1], list(id ORDER BY label DESC NULLS LAST, id DESC)[1], "
+            "list(id ORDER BY label DESC NULLS LAST, id DESC), "
+            "list_transform(list_sort(list(DISTINCT coalesce(label, '')), 'DESC'), lambda x: {'l': nullif(x, '')}), "
+            "count(DISTINCT tags) FROM c GROUP BY cat"
+        ),
+    ),
     # Lists and structs are told apart like any other value; a length of time has seconds; NULLs take a type.
     "distinct_lists": (
         "SELECT DISTINCT tags, STRUCT(cat AS cat, label AS label) AS st FROM c",

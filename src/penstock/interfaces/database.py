@@ -274,24 +274,27 @@ class Database:
         timeout: float | None = None,
         *,
         changes: ChangeForm | None = None,
+        snapshot: bool = True,
     ) -> Iterator[Change]:
         """The changes of a view: all its rows as inserts, then changes as they come; or those after `since`.
 
         Ends after `timeout` seconds without a change. CHANGELOG_EXPIRED where `since` is no longer kept. `changes` asks
-        for another form: 'append', 'upsert', 'retract' or 'debezium'. A query in the place of a name is answered, and
-        its changes followed, while somebody reads them.
+        for another form: 'append', 'upsert', 'retract' or 'debezium'. Without `snapshot` the rows that are there are
+        left out: of a view when this is called, of a query when its first change is asked for. A query in place of a
+        name is answered, and its changes followed, while somebody reads them.
         """
         self._engine.check_open()
         if is_query(name):
-            return self._subscribe_query(name, since, timeout, checked_form(changes))
+            return self._subscribe_query(name, since, timeout, checked_form(changes), snapshot=snapshot)
         definition = self._engine.view_definition(name)
         view, key = definition.name.text, subscription_key(changing_view(definition), checked_form(changes))
-        if since is not None:
-            since = checked_since(view, since, self._engine.home.views.last_seq(view))
+        if since is not None or not snapshot:
+            newest = self._engine.home.views.last_seq(view)
+            since = newest if since is None else checked_since(view, since, newest)
         return follow_changes(self._engine, view, since, timeout, changes, key)
 
     def _subscribe_query(
-        self, sql: str, since: int | None, timeout: float | None, form: ChangeForm | None
+        self, sql: str, since: int | None, timeout: float | None, form: ChangeForm | None, *, snapshot: bool
     ) -> Iterator[Change]:
         if since is not None:
             raise InvalidArgument(
@@ -301,7 +304,7 @@ class Database:
             )
         plan = self._subscribed(sql)
         subscription_key(changing_query(plan), form)
-        return follow_query(self._engine, plan, timeout, form)
+        return follow_query(self._engine, plan, timeout, form, snapshot=snapshot)
 
     def _subscribed(self, sql: str) -> LogicalPlan:
         plan = self._one(sql, subscription_to).plan

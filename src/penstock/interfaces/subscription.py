@@ -20,7 +20,7 @@ from penstock.plan.subscriptions import changing_query, subscription_key
 from penstock.runtime.change_rows import DELETE, INSERT, envelopes, retractions, upserts
 from penstock.runtime.ephemeral_view import EphemeralView
 from penstock.runtime.job import START_SECONDS
-from penstock.runtime.job_control import drain_job
+from penstock.runtime.job_control import drain_job, settle_job
 from penstock.sql import statements as s
 from penstock.stores.arrow_values import instant, python_dicts
 from penstock.stores.views import BatchChanges, LoggedChanges
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.sql.script import Parsed
 
 _TOGETHER: Final = 1_000  # changes that are read at once
+_BACKLOG: Final = 86_400.0  # seconds in which a query has read what there is before its changes count
 _WAIT: Final = 0.5  # seconds between two looks whether the database is still open, and the job has not failed
 _FORGET_EVERY: Final = 20  # readings of changes that nobody else reads, after which they are let go of
 _QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES"})  # words that begin one
@@ -81,19 +82,25 @@ def follow_changes(
 
 
 class QueryChanges:
-    """The changes of a query that nobody keeps, from `start` to `close`."""
+    """The changes of a query that nobody keeps, from `start` to `close`; without `snapshot` those alone, and not what
+    there is when it starts."""
 
-    def __init__(self, engine: Engine, plan: LogicalPlan, form: ChangeForm | None) -> None:
+    def __init__(self, engine: Engine, plan: LogicalPlan, form: ChangeForm | None, *, snapshot: bool = True) -> None:
         rows = changing_query(plan)
         self._engine = engine
         self._key = subscription_key(rows, form)
         self._form = form
+        self._snapshot = snapshot
+        self._since: int | None = None  # the last change of before, where only those from now on are told
         self._view = EphemeralView(engine, plan_job(plan))
         self.columns = rows.columns
 
     def start(self) -> None:
         """Begin with what is there now."""
         self._view.start(START_SECONDS)
+        if not self._snapshot:
+            settle_job(self._view.job, self._engine.clock, _BACKLOG)
+            self._since = self._engine.home.views.last_seq(self._view.view)
 
     def drain(self, timeout: float) -> None:
         """Read what is there now and close every window; nothing comes after that."""
@@ -101,6 +108,7 @@ class QueryChanges:
 
     def changes(self, since: int | None, timeout: float | None) -> Iterator[Change]:
         """As `follow_changes`."""
+        since = self._since if since is None else since
         return follow_changes(self._engine, self._view.view, since, timeout, self._form, self._key, alone=True)
 
     def close(self) -> None:
@@ -126,9 +134,11 @@ def subscription_to(parsed: Parsed) -> Parsed:
     return parsed
 
 
-def follow_query(engine: Engine, plan: LogicalPlan, timeout: float | None, form: ChangeForm | None) -> Iterator[Change]:
+def follow_query(
+    engine: Engine, plan: LogicalPlan, timeout: float | None, form: ChangeForm | None, *, snapshot: bool = True
+) -> Iterator[Change]:
     """What there is as inserts, then changes as they come, until the loop is left or `timeout` seconds bring none."""
-    query = QueryChanges(engine, plan, form)
+    query = QueryChanges(engine, plan, form, snapshot=snapshot)
     try:
         query.start()
         yield from query.changes(None, timeout)

@@ -9,7 +9,7 @@ from penstock.options.matching import KeyTable
 from penstock.options.problems import unknown_options
 from penstock.options.reading import read_options
 from penstock.options.schema import OptionSpec
-from penstock.options.values import Choice, Names
+from penstock.options.values import Boolean, Choice, Names
 from penstock.sql.statements import Name, Option
 
 ChangeForm = Literal["append", "upsert", "retract", "debezium"]
@@ -29,16 +29,25 @@ SUBSCRIBE_OPTIONS: Final = (
         "the columns by which rows replace each other; the key of the view, also when given",
         literal=True,
     ),
+    OptionSpec(
+        "snapshot",
+        Boolean(),
+        "whether the rows that are there come first, as inserts; without them only changes from now on",
+        default=True,
+        literal=True,
+    ),
 )
 _SUBSCRIBE: Final = KeyTable(SUBSCRIBE_OPTIONS)
 
 
 @frozen
 class SubscribeOptions:
-    """What a SUBSCRIBE asks for. None as form: changes as the view has them; `key` is empty where none is given."""
+    """What a SUBSCRIBE asks for. None as form: changes as the view has them; `key` is empty where none is given.
+    `snapshot`: the rows that are there come first."""
 
     changes: ChangeForm | None = None
     key: tuple[str, ...] = ()
+    snapshot: bool = True
 
 
 def subscribe_table() -> KeyTable:
@@ -56,4 +65,5 @@ def resolve_subscribe_options(options: tuple[Option, ...], view: Name | None) ->
     return SubscribeOptions(
         next((form for form in CHANGE_FORMS if form == given.get("changes")), None),
         tuple(map(str, key)) if isinstance(key, tuple) else (),
+        snapshot=given.get("snapshot") is not False,
     )

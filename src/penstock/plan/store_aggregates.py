@@ -16,6 +16,7 @@ from penstock.plan.store_lists import (
     percentile_of,
     value_at,
 )
+from penstock.plan.store_orders import is_nested, placed
 from penstock.plan.store_terms import (
     DiffersError,
     Term,
@@ -67,7 +68,7 @@ def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
         call = call.this  # what is chosen is no NULL where there is anything else
     if isinstance(call, exp.Anonymous) and not condition and call.name.lower() in GROUPINGS:
         return _grouping(write, call)
-    if isinstance(call, exp.Anonymous) and call.name == "to_json" and not condition and _is_list(call.expressions[0]):
+    if isinstance(call, exp.Anonymous) and call.name == "to_json" and not condition and is_list(call.expressions[0]):
         return _json(write.term(call.expressions[0]))
     if isinstance(call, exp.Anonymous) and call.name == MAP_OF:
         return _map(write.term(call.expressions[0]), write.term(call.expressions[1]), condition)
@@ -147,6 +148,8 @@ def _of_values(name: str, term: Term, distinct: str, suffix: str) -> Term:
     if name in _SPREADS or name in _MOMENTS:
         return _spread(name, term, distinct, suffix)
     if name in ("min", "max") or name in _ANY:
+        if is_nested(term.known):
+            return Term(f"arg_{_ANY.get(name, name)}({term.sql}, {placed(term).sql}){suffix}", term.known)
         if term.known.name not in _ORDERED:
             raise DiffersError
         return Term(f"{_ANY.get(name, name)}({term.sql}){suffix}", term.known)
@@ -236,6 +239,8 @@ def in_order(write: StoreExpressions, name: str, arguments: list[exp.Expr], suff
     value = write.term(first)
     if name in (SORTED_LIST, LIST_OF_ROWS):
         kind = _list_of(in_some_order(told_apart_alike(value) if distinct else value))
+        if distinct and is_nested(value.known):
+            return _distinct_in_order(value, terms[0], kind, suffix)
         values = f"list({distinct}{value.sql}{_order(write, terms, value)}){suffix}"
         there = values if name == LIST_OF_ROWS else _there(values)
         return Term(f"coalesce({there}, CAST([] AS {store_type(kind)}))", kind)
@@ -263,7 +268,17 @@ def in_order(write: StoreExpressions, name: str, arguments: list[exp.Expr], suff
     return as_type(Term(value_at(values, share), None), DOUBLE)
 
 
-def _is_list(node: exp.Expr) -> bool:
+def _distinct_in_order(value: Term, order: exp.Ordered, kind: SqlType, suffix: str) -> Term:
+    """ARRAY_AGG(DISTINCT x ORDER BY x) of lists or structs. DuckDB orders different values by themselves alone, so each
+    comes behind its place."""
+    both = f"CASE WHEN {value.sql} IS NOT NULL THEN {{'p': {placed(value).sql}, 'v': {value.sql}}} END"
+    direction = f"{'DESC' if order.args.get('desc') else 'ASC'} NULLS LAST"
+    listed = _there(f"list(DISTINCT {both} ORDER BY {both} {direction}){suffix}")
+    return Term(f"coalesce(list_transform({listed}, lambda s: s.v), CAST([] AS {store_type(kind)}))", kind)
+
+
+def is_list(node: exp.Expr) -> bool:
+    """Whether an aggregate gives all its values, as a list or a map."""
     call = node.this if isinstance(node, exp.Filter) else node
     return isinstance(call, exp.Anonymous) and call.name in (*_LISTS, SORTED_LIST, LIST_OF_ROWS, MAP_OF)
 
@@ -279,11 +294,11 @@ def _json(term: Term) -> Term:
 
 def _map(key: Term, value: Term, suffix: str) -> Term:
     """All keys but NULL in their order, each with the largest of its values."""
-    if key.known.name not in _ORDERED or value.known.name not in _ORDERED:
+    if key.known.name not in _ORDERED or not (value.known.name in _ORDERED or is_nested(value.known)):
         raise DiffersError
     kind = SqlType("MAP", elements=(key.known, value.known))
     pair = f"CASE WHEN {key.sql} IS NOT NULL THEN {{'k': {key.sql}, 'v': {value.sql}}} END"
-    listed = f"list({pair} ORDER BY {key.sql}, {value.sql} NULLS FIRST){suffix}"
+    listed = f"list({pair} ORDER BY {key.sql}, {placed(value).sql} NULLS FIRST){suffix}"
     pairs = _there(listed)
     made = "map_from_entries(list_filter(s, lambda e, i: i = len(s) OR s[i + 1].k <> e.k))"
     some = f"list_transform([{pairs}], lambda s: CASE WHEN len(s) > 0 THEN {made} END)[1]"
@@ -324,9 +339,9 @@ def _of_pairs(name: str, terms: list[Term], suffix: str) -> Term:
 def _choice(name: str, value: Term, order: Term, suffix: str) -> Term:
     """The value of the row that is first or last by another column. Of rows that are alike by it Spark takes any; here
     it is always the same one, as an answer that is computed anew must not change by itself."""
-    if order.known.name not in _ORDERED:
+    if order.known.name not in _ORDERED and not is_nested(order.known):
         raise DiffersError
-    place = f"{{'a': {order.sql}, 'b': {in_some_order(value).sql}}}"
+    place = f"{{'a': {placed(order).sql}, 'b': {in_some_order(value).sql}}}"
     some = f"CASE WHEN {order.sql} IS NOT NULL THEN {place} END"
     return Term(f"{_CHOICES[name]}({value.sql}, {some}){suffix}", value.known)
 

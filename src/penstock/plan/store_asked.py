@@ -18,7 +18,7 @@ from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_plan import ASKED, Asked
 from penstock.plan.from_clause import NAMELESS
 from penstock.plan.spark_text import spark_sql
-from penstock.plan.store_aggregates import AGGREGATES, GROUPINGS, IN_ORDER
+from penstock.plan.store_aggregates import AGGREGATES, GROUPINGS, IN_ORDER, is_list
 from penstock.plan.store_terms import UNKNOWN, DiffersError, Term, kept, quoted, store_type
 from penstock.plan.trees import aggregate_text, as_written, column, nondeterministic_call, typed
 from penstock.types import INT
@@ -79,9 +79,15 @@ def _named(called: tuple[str, ...], functions: tuple[str, ...]) -> tuple[str, ..
 
 
 def _can_be_asked(node: exp.Expr) -> bool:
-    if isinstance(node, _NOT_ASKED) or _is_own(node) or nondeterministic_call(node) is not None:
+    own = _is_own(node) and not _is_json_of_all(node)
+    if isinstance(node, _NOT_ASKED) or own or nondeterministic_call(node) is not None:
         return False
     return not any(isinstance(inner, exp.In) and inner.args.get("query") is not None for inner in node.walk())
+
+
+def _is_json_of_all(node: exp.Expr) -> bool:
+    """JSON_AGG and its kin: the store gathers the values, and Spark writes them as one text."""
+    return isinstance(node, exp.Anonymous) and node.name == "to_json" and is_list(node.expressions[0])
 
 
 def _is_own(node: exp.Expr) -> bool:

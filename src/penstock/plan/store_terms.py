@@ -25,7 +25,6 @@ _DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 MAX_DIGITS: Final = 38
 _EXACT_DIGITS: Final = 15  # of a DOUBLE
 UNKNOWN: Final = SqlType("UNKNOWN")  # of a view's column that Spark typed: it can be handed on, not computed with
-_ORDER_BY: Final = "order by numbers, times or texts that are made of it"
 _COMPARE: Final = "compare texts or entries that are made of it, such as TO_JSON(…) or MAP_ENTRIES(…)"
 HANDED_ON: Final = frozenset({"UNKNOWN", "INTERVAL", "STRUCT", "ARRAY", "MAP", "VARIANT"})
 
@@ -81,13 +80,6 @@ def store_type(sql_type: SqlType) -> str:
     if sql_type.name not in _NAMES:
         raise DiffersError
     return _NAMES[sql_type.name]
-
-
-def compared_alike(term: Term) -> Term:
-    """The term, if both engines order and group its values alike."""
-    if term.known.name in HANDED_ON:
-        raise DiffersError(f"only Spark knows the order of values of type {term.known}", _ORDER_BY)
-    return term
 
 
 def told_apart_alike(term: Term) -> Term:

@@ -14,6 +14,7 @@ from penstock.plan.finish_plan import ONCE
 from penstock.plan.spark_blocks import group_keys
 from penstock.plan.store_aggregates import aggregate_term
 from penstock.plan.store_expressions import StoreExpressions, only_has
+from penstock.plan.store_orders import placed
 from penstock.plan.store_over import over_term
 from penstock.plan.store_terms import (
     UNKNOWN,
@@ -22,7 +23,6 @@ from penstock.plan.store_terms import (
     as_type,
     common,
     common_of,
-    compared_alike,
     in_some_order,
     kept,
     of_both,
@@ -379,7 +379,7 @@ def ordered_text(value: Term, term: exp.Ordered) -> str:
 
 def _in_order(value: Term, term: exp.Ordered) -> Term:
     """The value, where the store may order by it: as the user asks, or so that nothing is left open."""
-    return in_some_order(value) if settles(term) else _blamed(compared_alike, value, term.this)
+    return in_some_order(value) if settles(term) else _blamed(placed, value, term.this)
 
 
 def _blamed(check: Callable[[Term], Term], term: Term, node: exp.Expr) -> Term:

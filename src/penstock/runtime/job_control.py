@@ -82,6 +82,11 @@ def drain(engine: Engine, name: str, timeout: float) -> None:
     drain_job(engine.find_job(name), engine.clock, timeout)
 
 
+def settle_job(job: Job, clock: Clock, timeout: float) -> None:
+    """Wait until one job has committed the input there is now."""
+    _settle(job, clock, timeout, timeout)
+
+
 def drain_job(job: Job, clock: Clock, timeout: float) -> None:
     """Drain one job."""
     deadline = clock.monotonic() + timeout

@@ -127,20 +127,20 @@ CREATE STREAM n (id BIGINT, k STRING, tags ARRAY<STRING>, st STRUCT<a: INT>, m M
             "n.m: nothing says which values of type MAP<STRING, INT>",
         ),
         (
-            "SELECT k, tags FROM n ORDER BY tags LIMIT 3",
-            "tags: only Spark knows the order of values of type ARRAY<STRING>",
+            "SELECT k, m FROM n ORDER BY m LIMIT 3",
+            "m: values of type MAP<STRING, INT> have no order: order by numbers, times or texts",
         ),
         (
-            "SELECT k, ROW_NUMBER() OVER (PARTITION BY k ORDER BY st) AS r FROM n",
-            "n.st: only Spark knows the order of values of type STRUCT<a INT>: order by numbers, times or texts",
+            "SELECT k, ROW_NUMBER() OVER (PARTITION BY k ORDER BY m) AS r FROM n",
+            "n.m: values of type MAP<STRING, INT> have no order: order by numbers, times or texts",
         ),
         (
             "SELECT k, ARRAY_AGG(DISTINCT m ORDER BY m) AS x, COUNT(DISTINCT id) AS d FROM n GROUP BY k",
             "array_agg(DISTINCT n.m ORDER BY n.m ASC): nothing says which values of type MAP<STRING, INT> are equal",
         ),
         (
-            "SELECT k, MAP_AGG(k, st) AS x, COUNT(DISTINCT id) AS d FROM n GROUP BY k",
-            "only Spark knows map_agg(n.k, n.st)",
+            "SELECT k, MAP_AGG(k, m) AS x, COUNT(DISTINCT id) AS d FROM n GROUP BY k",
+            "only Spark knows map_agg(n.k, n.m)",
         ),
     ],
 )

@@ -33,8 +33,11 @@ class Subscription:
         found = engine.session.catalog.get(statement.target)
         columns = found.columns if isinstance(found, MaterializedViewDefinition) else ()
         self._names = tuple(entry.name for entry in columns)
-        self._form = resolve_subscribe_options(statement.options, statement.target).changes
+        options = resolve_subscribe_options(statement.options, statement.target)
+        self._form = options.changes
         self.since = statement.since
+        if self.since is None and not options.snapshot:
+            self.since = engine.newest_change(self._view)
 
     def changes(self, timeout: float) -> Iterator[list[Change]]:
         """The changes behind the last that were given, in lists that are short and of one batch each; ends after so

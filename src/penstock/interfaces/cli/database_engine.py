@@ -69,11 +69,14 @@ class DatabaseEngine:
     ) -> Iterator[Change]:
         return self._database.subscribe(name, since, timeout, changes=changes)
 
+    def newest_change(self, view: str) -> int:
+        return self._engine.home.views.last_seq(self._engine.view_definition(view).name.text)
+
     def subscribe_query(self, report: StatementReport) -> QueryChanges:
         assert isinstance(report.statement, SubscribeQuery)
         assert report.plan is not None
-        form = resolve_subscribe_options(report.statement.options, None).changes
-        found = QueryChanges(self._engine, report.plan, form)
+        options = resolve_subscribe_options(report.statement.options, None)
+        found = QueryChanges(self._engine, report.plan, options.changes, snapshot=options.snapshot)
         found.start()
         return found
 

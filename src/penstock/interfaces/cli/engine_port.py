@@ -69,6 +69,9 @@ class EnginePort(Protocol):
     ) -> Iterator[Change]:
         """The changes of a view, in one of the forms; it ends after so many seconds without one."""
 
+    def newest_change(self, view: str) -> int:
+        """The number of the last change of a view, 0 where it had none."""
+
     def subscribe_query(self, report: StatementReport) -> OpenChanges:
         """The changes of the query of a SUBSCRIBE, from now until they are closed."""
 

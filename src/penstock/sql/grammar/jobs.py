@@ -125,7 +125,7 @@ def _subscribe_options(p: PenstockParser) -> tuple[Option, ...]:
         if p.ahead(*words):
             materialize.refuse(f"SUBSCRIBE … {' '.join(words)}", "use SUBSCRIBE TO view SINCE n", first)
     if p.ahead("WITH"):
-        if p.peek_text(2, "PROGRESS", "SNAPSHOT"):
+        if p.peek_text(2, "PROGRESS"):
             materialize.refuse("SUBSCRIBE … WITH", "use SUBSCRIBE TO view SINCE n", first)
         p.step()
         found += options(p)
