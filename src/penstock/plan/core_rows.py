@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_plan import CLOCK_CALL, ONCE, KeptColumn, KeptRows, RowChanges
+from penstock.plan.guards import Guard, guarded_parts, loose_conjunctions, may_fail
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.kept_clock import CLOCKS, has_random, shown_name
 from penstock.plan.moving_clock import clock_bounds, reads_clock
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from penstock.types import SqlType
 
 _SCALAR = (exp.Anonymous, exp.Binary, exp.Unary, exp.Case, exp.Cast, exp.If, exp.Between, exp.In, exp.Func, exp.Dot)
+_INNER = ("", "INNER")
 AROUND_CALLS = (exp.Window, exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
 _NOT_SCALAR = (exp.Subquery, exp.Select, exp.Window, exp.Star, exp.Distinct, exp.Filter, exp.Alias)
 
@@ -66,7 +68,9 @@ class LeafRows:
 class CoreRows:
     """Takes the scans out of a tree, which is changed in place: every table becomes a leaf with a name of its own."""
 
-    def __init__(self, tree: exp.Query, known: Mapping[str, Scan | Core]) -> None:
+    def __init__(self, tree: exp.Query, known: Mapping[str, Scan | Core], *, guarded: bool) -> None:
+        """`guarded`: what may fail for some rows is computed for no others than the query computes it for."""
+        self._guarded = guarded
         self.leaves: list[LeafRows] = []
         self._known = known
         self._relations: list[str] = []
@@ -277,28 +281,44 @@ class CoreRows:
         wanted = [key for key in keys if isinstance(key, _SCALAR) and of_rows(key, [alias]) and computable(key)]
         below = {id(query) for query in relations(block).values()}
         grouped = aggregates(block)
+        of_block = _said_of_rows(block, alias)
+        sure = tuple(guard for guard in of_block if not any(may_fail(each) for each in guard.conditions))
+        loose = {place for each in _conditions(block) for place in loose_conjunctions(each)}
+        guards: dict[int, Guard] = {}
 
-        def visit(node: exp.Expr, *, inside: bool) -> None:
-            """`inside`: each row is seen, not each group."""
+        def visit(node: exp.Expr, *, inside: bool, under: tuple[Guard, ...]) -> None:
+            """`inside`: each row is seen, not each group. `under`: when what stands here is computed."""
             made = makes_rows_of(node)
+            if id(node) not in loose:
+                guards.update((id(part), guard) for part, guard in guarded_parts(node))
             for child in list(node.iter_expressions()) if made is None else arrays_of(made):
                 if id(child) in below or (isinstance(child, exp.Table) and makes_rows_of(child) is None):
                     continue
                 if isinstance(child, exp.Lambda) or (isinstance(child, exp.Select) and node is not block):
                     continue  # what is inside is of its parameters; a query of its own
+                when = under
+                if node is block:  # what an ON says of a row that WHERE leaves out may still keep another one from it
+                    when = () if isinstance(child, exp.Join) else sure if isinstance(child, exp.Where) else of_block
+                if id(child) in guards:
+                    when = (*when, guards[id(child)])
                 hoists = isinstance(child, _SCALAR) and of_rows(child, [alias]) and computable(child)
                 if child is node.args.get("this") and isinstance(node, AROUND_CALLS):
                     hoists = False  # a function of many rows
-                if isinstance(child, exp.PropertyEQ):
-                    hoists = False  # a field of a struct with its name: only what it holds is a value
-                hoists = hoists and (child in wanted or (inside and not self._writable(leaf, alias, child)))
+                if isinstance(child, exp.PropertyEQ) or (isinstance(child, exp.If) and isinstance(node, exp.Case)):
+                    hoists = (
+                        False  # a field of a struct with its name, a WHEN of a CASE: only what they hold is a value
+                    )
+                key = child in wanted
+                hoists = hoists and (key or (inside and not self._writable(leaf, alias, child)))
                 if hoists and self._computed_below(leaf, alias, child):
-                    child.replace(self._computed(leaf, alias, child))
-                    continue
+                    value = self._computed(leaf, alias, child, of_block if key else when)
+                    if value is not None:
+                        child.replace(value)
+                        continue
                 rows = aggregate_text(child) is not None or isinstance(child, exp.Where | exp.Join)
-                visit(child, inside=inside or rows)
+                visit(child, inside=inside or rows, under=when)
 
-        visit(block, inside=not grouped)
+        visit(block, inside=not grouped, under=())
 
     def _keep_times(self, block: exp.Select, alias: str, leaf: LeafRows) -> None:
         """Lets Spark say at which time each row came, where the query asks for it: see kept_clock."""
@@ -311,7 +331,9 @@ class CoreRows:
                 if nondeterministic_call(node) is not node:
                     continue
                 if not of_view:
-                    node.replace(self._computed(leaf, alias, node))
+                    made = self._computed(leaf, alias, node)
+                    assert made is not None
+                    node.replace(made)
                 elif nondeterministic_name(node).casefold() in CLOCKS:
                     node.replace(self._stamp(leaf, alias, node))
                     # A row that is another one now has come now, whatever of it the query reads.
@@ -335,9 +357,15 @@ class CoreRows:
         dimension are not Spark's."""
         return not in_store(self._known[leaf.relation]) or self._writable(leaf, alias, value)
 
-    def _computed(self, leaf: LeafRows, alias: str, value: exp.Expr) -> exp.Expr:
+    def _computed(self, leaf: LeafRows, alias: str, value: exp.Expr, under: Collection[Guard] = ()) -> exp.Expr | None:
+        """A value that Spark computes for each row; None where it may fail for rows that it is not computed for, and a
+        row alone does not tell which those are."""
         found = spark_type(value)
         moved = typed(_moved(value, alias, leaf.relation), found)
+        for guard in reversed([*under] if self._guarded and may_fail(value) else []):
+            if not all(of_rows(each, [alias]) for each in guard.conditions):
+                return None
+            moved = typed(guard.around(moved, lambda each: _moved(each, alias, leaf.relation)), found)
         name = self._keep(leaf, None, moved)
         return stand_in(typed(column(name, alias), found), value)
 
@@ -395,6 +423,25 @@ def of_rows(tree: exp.Expr, aliases: Collection[str]) -> bool:
                 return False
             columns += 1
     return columns > 0
+
+
+def _conditions(block: exp.Select) -> list[exp.Expr]:
+    """What stands behind WHERE and ON."""
+    found = [join.args.get("on") for join in block.args.get("joins") or []]
+    if block.args.get("where") is not None:
+        found.append(block.args["where"].this)
+    return [each for each in found if each is not None]
+
+
+def _said_of_rows(block: exp.Select, alias: str) -> tuple[Guard, ...]:
+    """Which rows of a relation a SELECT computes something for, as far as it is said of them alone."""
+    joins = block.args.get("joins") or []
+    outer = [
+        join.args["on"] for join in joins if join.args.get("on") is not None and (join.side or join.kind not in _INNER)
+    ]
+    said = [each for each in _conditions(block) if not any(each is other for other in outer)]
+    parts = [conjunct for condition in said for conjunct in conjuncts_of(condition)]
+    return tuple(Guard((), conjunct.copy()) for conjunct in parts if of_rows(conjunct, [alias]))
 
 
 def _moved(tree: exp.Expr, alias: str, relation: str) -> exp.Expr:

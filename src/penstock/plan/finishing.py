@@ -185,6 +185,13 @@ class Finished:
 
 def finished(plan: LogicalPlan) -> Finished:
     """The cut of a query that was planned as if its input were bounded; NotFinishableError where there is none."""
+    try:
+        return _finished(plan, guarded=True)
+    except NotFinishableError:
+        return _finished(plan, guarded=False)  # rather a job that some rows end than none
+
+
+def _finished(plan: LogicalPlan, *, guarded: bool) -> Finished:
     tree = plan.spark.copy()
     settle_clock(tree)
     set_clock_apart(tree)
@@ -216,7 +223,7 @@ def finished(plan: LogicalPlan) -> Finished:
     try:
         one_version_a_moment(tree)
         asked = AskedOfSpark()
-        rows = CoreRows(tree, known)
+        rows = CoreRows(tree, known, guarded=guarded)
         _check_repeatable(tree)
         read = of_views(rows, known, asked)
         settle_orders(tree, rows.types)

@@ -107,7 +107,7 @@ def _columns(tree: exp.Expr) -> dict[int, set[str]]:
 
 def _event_times(tree: exp.Expr, plan: LogicalPlan) -> dict[int, EventTime]:
     """The event time of each table that a window, a bounded join or DISTINCT stands over."""
-    known = {scan.relation: scan for scan in plan.scans()}
+    known = {scan.relation: scan for scan in (*plan.scans(), *plan.subquery_nodes()) if isinstance(scan, Scan)}
     found: dict[int, EventTime] = {}
     for select in selects(tree):
         for value in _times_of(select):
