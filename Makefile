@@ -97,7 +97,7 @@ check: $(READY) ## lint, format, types, direction of imports
 
 bench: $(READY) java ## how fast it is: front end, topics, jobs beside PySpark written by hand
 	@$(BIN)/python -m compileall -q src/penstock
-	@for each in front_end topic_log topic_read event_time nexmark_generator functions claims engine keyed; do echo "== $$each"; $(BIN)/python benchmarks/$$each.py; done
+	@for each in front_end topic_log topic_read event_time nexmark_generator functions claims engine keyed; do echo "== $$each"; $(BIN)/python -m benchmarks.$$each; done
 
 bench-kafka: $(READY) $(FLINK)/.ready java ## the same over Kafka, beside PySpark and Flink SQL; BENCH_ARGS="--rows 300000"
 	@PENSTOCK_FLINK=$(FLINK) $(BIN)/python -m benchmarks.kafka $(BENCH_ARGS)

@@ -1,6 +1,6 @@
 """What the texts that Penstock answers claim in numbers, measured here.
 
-    python benchmarks/claims.py [--keys 1000000] [--rows 1000000] [--rounds 3]
+    python -m benchmarks.claims [--keys 1000000] [--rows 1000000] [--rounds 3]
 
 state: how long Spark takes to make the state of so many keys durable at the end of a batch, of which every key was
 touched, as changes and written whole.

@@ -1,6 +1,6 @@
 """How fast rows come out of a connector in Python: through a job that counts them, beside the same rows from a topic.
 
-python benchmarks/custom_connector.py [ROWS]
+python -m benchmarks.custom_connector [ROWS]
 """
 
 from __future__ import annotations

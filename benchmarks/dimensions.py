@@ -1,6 +1,6 @@
 """What a join with a dimension costs a batch, by the size of the dimension and the way it is joined.
 
-    python benchmarks/dimensions.py [--rows 10000 1000000 10000000] [--methods none broadcast lookup shuffle]
+    python -m benchmarks.dimensions [--rows 10000 1000000 10000000] [--methods none broadcast lookup shuffle]
                                     [--batches 20] [--driver-memory 4096]
 
 Each line of the table is a program of its own: a stream of four partitions, a dimension of (id BIGINT, name STRING,

@@ -1,6 +1,6 @@
 """How fast jobs run, beside PySpark written by hand.
 
-    python benchmarks/engine.py [--rows 3000000] [--rounds 3] [--only tumble] [--latency]
+    python -m benchmarks.engine [--rows 3000000] [--rounds 3] [--only tumble] [--latency]
 
 JSON bids lie in an embedded topic of four partitions. Each query runs as a Penstock job into a view, as a Penstock job
 into blackhole, and as PySpark a careful person would write: the same source, `from_json` with the whole schema, Spark's

@@ -1,6 +1,6 @@
 """What owning the watermark costs, beside Spark's own.
 
-    python benchmarks/event_time.py [--tiny 60] [--rows 1000000] [--rounds 5]
+    python -m benchmarks.event_time [--tiny 60] [--rows 1000000] [--rounds 5]
 
 Two Spark queries, each over an embedded topic of its own, count rows in tumbling windows, each with a callback that
 runs the batch into `noop`. One has Spark's `withWatermark`. The other has ours: the largest time of each partition is

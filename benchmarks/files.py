@@ -1,6 +1,6 @@
 """How fast files are read and written: rows a second through Spark, job start not included.
 
-    python benchmarks/files.py [rows]
+    python -m benchmarks.files [rows]
 
 A file of JSON lines, one of CSV and one of Parquet with the same rows are read by jobs that throw the rows away and by
 jobs that count them in windows; then JSON lines are written back, to directories in each format and to one plain file.

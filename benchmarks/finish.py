@@ -1,6 +1,6 @@
 """What it costs the view store to bring a view up to date whose answer changes: no Spark, one batch after the other.
 
-    python benchmarks/finish.py [--keys 1000000] [--touched 1000] [--batches 20] [--only "top 10"] [--asked]
+    python -m benchmarks.finish [--keys 1000000] [--touched 1000] [--batches 20] [--only "top 10"] [--asked]
 
 A view over `keys` keys is filled in one batch. Then batches come that touch some of the keys: random ones, and ones
 among the newest 2 %. Printed are medians, the least and the worst in milliseconds, of the whole transaction, and for

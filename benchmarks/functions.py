@@ -1,6 +1,6 @@
 """What a function of the user costs beside the same expression of Spark's own.
 
-    python benchmarks/functions.py [--rows 1000000] [--rounds 3]
+    python -m benchmarks.functions [--rows 1000000] [--rounds 3]
 
 Two measurements, interleaved round by round; printed is the median and the ratio to the built-in expression. `alone`:
 Spark makes the rows itself, computes the column and throws it away. `in a job`: a job reads the rows from an embedded

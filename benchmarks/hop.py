@@ -1,6 +1,6 @@
 """Hopping windows: kept as panes by the view store, in Spark's state, and by PySpark written by hand.
 
-    python benchmarks/hop.py [--rows 1000000] [--keys 2000] [--rounds 3] [--only "hop 60 s / 1 s"]
+    python -m benchmarks.hop [--rows 1000000] [--keys 2000] [--rounds 3] [--only "hop 60 s / 1 s"]
 
 The bids of benchmarks/engine.py, over five minutes. Each query runs as PySpark by hand into `noop`, as a view with
 `state = 'spark'`, and as a view as it is planned; interleaved, round by round. What is printed is the median of the

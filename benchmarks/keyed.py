@@ -1,6 +1,6 @@
 """A keyed count into a view: merged by the view store, and in Spark's update mode into the same view.
 
-    python benchmarks/keyed.py [--rows 1000000] [--keys 200000] [--rounds 3]
+    python -m benchmarks.keyed [--rows 1000000] [--keys 200000] [--rounds 3]
 
 The bids of benchmarks/engine.py. The view counts them by key, once as it is planned, where Spark aggregates each batch
 and the store merges it, and once `WITH (state = 'spark')`, where Spark keeps every key in RocksDB and the store

@@ -1,6 +1,6 @@
 """How fast Nexmark's events are made: in one process, and in two at once, for each kind of relation.
 
-python benchmarks/nexmark_generator.py [EVENTS]
+python -m benchmarks.nexmark_generator [EVENTS]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From produce to consume: how long a row takes through a job from topic to topic, in real-time mode and in batches.
 
-    python benchmarks/realtime.py [--rate 200] [--seconds 600] [--mode realtime microbatch]
+    python -m benchmarks.realtime [--rate 200] [--seconds 600] [--mode realtime microbatch]
 
 Starts a broker of its own. One partition; a producer sends rows at a fixed rate with the moment in them, the job
 filters and copies them, and a consumer looks at its clock when one arrives: all on this machine, so one clock. The rows

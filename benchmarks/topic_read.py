@@ -1,6 +1,6 @@
 """How fast Spark reads embedded topics: rows a second from backlog, and milliseconds from append to the job.
 
-    python benchmarks/topic_read.py [--rows 3000000] [--batches 60]
+    python -m benchmarks.topic_read [--rows 3000000] [--batches 60]
 
 The rows are typed bids (seven columns) in four partitions, read into Spark's noop sink. Latency is measured with 20
 rows at a time, from before the append until the batch's callback has the rows, once with rows handed over by the reader
