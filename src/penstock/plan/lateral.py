@@ -42,7 +42,7 @@ _PLACED: Final = "__placed"
 _CONNECTED: Final = "connect it by equalities with what stands in front, and keep the result as a materialized view"
 _WINDOWED: Final = (
     "keep the result as a materialized view, and group by windows that close in a subquery that sees nothing of "
-    "what stands in front: LATERAL (SELECT … FROM (SELECT window_start, k, COUNT(*) AS n FROM … GROUP BY …) AS w WHERE …)"
+    "what stands in front: LATERAL (SELECT … FROM (SELECT window_start, k, … FROM … GROUP BY …) AS w WHERE …)"
 )
 
 
