@@ -123,3 +123,41 @@ def test_what_alter_cannot_change_of_a_job_is_refused(db: penstock.Database) -> 
     assert refused.value.condition == "STATE_INCOMPATIBLE"
     db.execute("RESTART JOB counts")
     assert job(db, "counts").state == "running"
+
+
+def test_a_window_below_lateral_closes(db: penstock.Database) -> None:
+    """F2, G13: a late row changes the answer of a LATERAL subquery, or of one in an expression, as little as that of a
+    join."""
+
+    def windows(stream: str) -> str:
+        return (
+            f"(SELECT window_start AS s, COUNT(*) AS n FROM TUMBLE(TABLE {stream}, DESCRIPTOR(ts), INTERVAL '10' SECOND) "
+            "GROUP BY window_start, window_end)"
+        )
+
+    one, two = windows("s"), windows("other")
+    inner = f"(SELECT w.n FROM {two} AS w WHERE w.s = x.s)"
+    db.execute(f"""
+        {STREAM};
+        {STREAM.replace("STREAM s", "STREAM other")};
+        CREATE MATERIALIZED VIEW joined AS SELECT x.s, x.n, y.n AS m FROM {one} AS x JOIN {two} AS y ON y.s = x.s;
+        CREATE MATERIALIZED VIEW for_each AS SELECT x.s, x.n, y.n AS m FROM {one} AS x CROSS JOIN LATERAL {inner} AS y;
+        CREATE MATERIALIZED VIEW applied AS SELECT x.s, x.n, y.n AS m FROM {one} AS x
+        OUTER APPLY (SELECT w.n FROM {two} AS w WHERE w.s = x.s AND w.n >= x.n) AS y;
+        CREATE MATERIALIZED VIEW of_value AS SELECT x.s, x.n, (SELECT MAX(w.n) FROM {two} AS w WHERE w.s = x.s) AS m FROM {one} AS x;
+    """)
+    views = ("joined", "for_each", "applied", "of_value")
+    for stream in ("s", "other"):
+        db.append(stream, [{"k": "a", "v": 0, "ts": ms(second)} for second in (1, 2, 11, 105)])
+        db.settle()
+    for view in views:
+        assert read(db, view) == [(at(0), 2, 2), (at(10), 1, 1)], view
+    db.append("other", [{"k": "late", "v": 0, "ts": ms(second)} for second in (3, 12, 125)])
+    db.append("s", [{"k": "late", "v": 0, "ts": ms(second)} for second in (4, 125)])
+    db.settle()
+    for view in views:
+        db.drain(view)
+        assert read(db, view) == [(at(0), 2, 2), (at(10), 1, 1), (at(100), 1, 1), (at(120), 1, 1)], view
+        check_change_log(db, view)
+        told = db.sql(f"SELECT stream, COUNT(*) FROM penstock.late_rows WHERE job = '{view}' GROUP BY stream").rows()
+        assert sorted(told) == [("other", 2), ("s", 1)], view

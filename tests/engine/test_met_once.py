@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -193,3 +194,55 @@ def test_joins_in_front_need_no_subquery(opened: Opened) -> None:
 
 def moment(seconds: int) -> datetime:
     return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+
+
+BESIDE_TABLES = """
+CREATE STREAM orders (id INT, cur STRING);
+CREATE STREAM quotes (cur STRING, bid INT);
+CREATE TABLE rates (cur STRING, rate INT, PRIMARY KEY (cur) NOT ENFORCED) WITH (connector = 'topic', changes = 'upsert');
+CREATE TABLE places (cur STRING, place STRING) WITH (connector = 'file', path = '{path}', format = 'csv');
+CREATE MATERIALIZED VIEW highest AS SELECT cur, MAX(bid) AS bid FROM quotes GROUP BY cur;
+CREATE MATERIALIZED VIEW placed AS
+SELECT o.id, r.rate, p.place, h.bid FROM orders o JOIN rates FOR SYSTEM_TIME AS OF PROCTIME() AS r ON o.cur = r.cur
+LEFT JOIN places FOR SYSTEM_TIME AS OF PROCTIME() AS p ON p.cur = o.cur
+LEFT JOIN highest FOR SYSTEM_TIME AS OF PROCTIME() AS h ON h.cur = o.cur;
+CREATE SINK written WITH (connector = 'topic') AS
+SELECT o.id, r.rate, p.place FROM orders o LEFT JOIN rates FOR SYSTEM_TIME AS OF PROCTIME() AS r ON o.cur = r.cur
+JOIN places FOR SYSTEM_TIME AS OF PROCTIME() AS p ON p.cur = o.cur;
+CREATE STREAM again (id INT, rate INT, place STRING) WITH (connector = 'topic', topic = 'written');
+CREATE MATERIALIZED VIEW read_back AS SELECT id, rate, place FROM again;
+"""
+
+
+def test_bounded_tables_behind_what_rows_meet_once(opened: Opened, tmp_path: Path) -> None:
+    """G16, G21: a chain of such joins with a table between them; a row of several matches is there for each of them."""
+    path = tmp_path / "places.csv"
+    places = [("EUR", "Paris"), ("EUR", "Rome"), ("CHF", "Bern")]
+    path.write_text("cur,place\n" + "".join(f"{cur},{place}\n" for cur, place in places))
+    db = opened()
+    db.execute(BESIDE_TABLES.format(path=path))
+    rates: dict[str, int] = {}
+    placed: list[tuple[int, int, str | None, int | None]] = []
+    written: list[tuple[int, int | None, str]] = []
+    for step in range(3):
+        for cur in ("EUR", "USD", "CHF")[: step + 1]:
+            rates[cur] = 10 * step + len(rates)
+            db.append("rates", [{"cur": cur, "rate": rates[cur]}])
+        db.append("quotes", [{"cur": "EUR", "bid": step}])
+        db.settle(180)
+        orders = [(10 * step + number, known) for number, known in enumerate(("EUR", "USD", "CHF", None))]
+        db.append("orders", [{"id": id_, "cur": known} for id_, known in orders])
+        db.settle(180)
+        for id_, known in orders:
+            found = [place for other, place in places if other == known]
+            bid = step if known == "EUR" else None
+            rate = rates.get(known or "")
+            if rate is not None:
+                placed += [(id_, rate, place, bid) for place in found] or [(id_, rate, None, bid)]
+            written += [(id_, rate, place) for place in found]
+        assert read(db, "placed") == in_order(placed), f"after step {step}"
+        assert read(db, "read_back") == in_order(written), f"after step {step}"
+        if step == 1:
+            db.close()
+            db = opened()
+    assert {change.op for change in check_change_log(db, "placed", key=())} == {"insert"}

@@ -21,7 +21,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from penstock.catalog.model import ViewDefinition
-from penstock.errors import PenstockError
+from penstock.errors import NotYetError, PenstockError
 from penstock.plan.context import CoreQuery, EventTimeWantedError, PlanContext, Relation
 from penstock.plan.nodes import (
     Aggregate,
@@ -71,6 +71,19 @@ def append_core(context: PlanContext, tree: exp.Expr, bind: Bind) -> Relation | 
     context.notices |= trial.notices
     context.warnings |= trial.warnings
     return _relation(context, relation, static, name)
+
+
+def closing_core(context: PlanContext, tree: exp.Expr, bind: Bind) -> Relation | None:
+    """A subquery below LATERAL, or below a subquery of an expression, that closes windows and sees nothing of the rows
+    around it; None for any other."""
+
+    def closing(trial: PlanContext, inner: exp.Expr) -> Relation:
+        relation = bind(trial, inner)
+        if not any(isinstance(each, Aggregate | TopN) and each.window is not None for each in all_nodes(relation.node)):
+            raise NotYetError("UPDATING_SUBQUERY", "the view store answers what closes no window")
+        return relation
+
+    return append_core(context, tree, closing)
 
 
 def above_core(context: PlanContext, tree: exp.Expr, bind: Bind) -> exp.Expr:

@@ -26,6 +26,8 @@ from penstock.plan.spark_blocks import origins, own_window_calls, relations, sca
 from penstock.plan.trees import column, identifier
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.relation import EventTime
     from penstock.sql.statements import Option
@@ -63,12 +65,11 @@ class JobScans:
 def job_scans(plan: LogicalPlan, tree: exp.Query, static: frozenset[str] | None = None) -> JobScans:
     """Names the scans of a tree, which is changed in place. `static`: relations that are no streams, where known."""
     prune(tree)
+    known = {scan.relation: scan for scan in (*plan.nodes(), *plan.subquery_nodes()) if isinstance(scan, Scan)}
     if waits(tree):
-        settle_marks(tree, {scan.relation: scan.event_time.column for scan in plan.scans() if scan.event_time})
-    times = _event_times(tree, plan)
+        settle_marks(tree, {name: scan.event_time.column for name, scan in known.items() if scan.event_time})
+    times = _event_times(tree, known)
     read = _columns(tree)
-    known = {scan.relation: scan for scan in plan.scans()}
-    known |= {scan.relation: scan for scan in plan.subquery_nodes() if isinstance(scan, Scan)}
     static = static_relations(plan) if static is None else static
     found: list[ScanPlan] = []
     dimensions: list[DimensionPlan] = []
@@ -105,9 +106,8 @@ def _columns(tree: exp.Expr) -> dict[int, set[str]]:
     return found
 
 
-def _event_times(tree: exp.Expr, plan: LogicalPlan) -> dict[int, EventTime]:
+def _event_times(tree: exp.Expr, known: Mapping[str, Scan]) -> dict[int, EventTime]:
     """The event time of each table that a window, a bounded join or DISTINCT stands over."""
-    known = {scan.relation: scan for scan in (*plan.scans(), *plan.subquery_nodes()) if isinstance(scan, Scan)}
     found: dict[int, EventTime] = {}
     for select in selects(tree):
         for value in _times_of(select):

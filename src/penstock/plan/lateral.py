@@ -28,6 +28,7 @@ from penstock.plan.spark_blocks import aggregates
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.trees import aliased, call, column, number, own_nodes, select, subquery, type_of, whole_number
 from penstock.sql.spans import span_of
+from penstock.sql.statements import Emit
 
 if TYPE_CHECKING:
     from penstock.plan.context import PlanContext
@@ -38,6 +39,11 @@ _ORDER: Final = "__order"
 _PLACE: Final = "__place"
 _ASKED: Final = "__asked"
 _PLACED: Final = "__placed"
+_CONNECTED: Final = "connect it by equalities with what stands in front, and keep the result as a materialized view"
+_WINDOWED: Final = (
+    "keep the result as a materialized view, and group by windows that close in a subquery that sees nothing of "
+    "what stands in front: LATERAL (SELECT … FROM (SELECT window_start, k, … FROM … GROUP BY …) AS w WHERE …)"
+)
 
 
 @frozen
@@ -63,7 +69,8 @@ def lateral_query(context: PlanContext, item: exp.Lateral, scope: Scope, *, boun
     relation = context.bind_query(context, inner, scope, None)
     context.depth -= 1
     if not relation.node.bounded:
-        raise _updating("a LATERAL subquery over a stream is not there yet", item)
+        closes = any(isinstance(node, Aggregate) and node.emit is Emit.FINAL for node in all_nodes(relation.node))
+        raise _updating("a LATERAL subquery over a stream is not there yet", item, _WINDOWED if closes else _CONNECTED)
     aggregates_rows = any(isinstance(node, Aggregate) for node in all_nodes(relation.node))
     if not bounded and aggregates_rows and not reads_relations(relation):
         raise NotYetError(
@@ -85,11 +92,11 @@ def beside_a_stream(item: exp.Lateral) -> NotYetError:
     return _updating("a LATERAL subquery over a table beside a stream is not there yet", item)
 
 
-def _updating(message: str, item: exp.Lateral) -> NotYetError:
+def _updating(message: str, item: exp.Lateral, hint: str = _CONNECTED) -> NotYetError:
     return NotYetError(
         "UPDATING_SUBQUERY",
         message,
-        hint="connect it by equalities with what stands in front, and keep the result as a materialized view",
+        hint=hint,
         span=span_of(item),
         mode=Mode.RETRACT.value,
     )

@@ -18,6 +18,7 @@ from penstock.plan.joins import conjuncts_of
 from penstock.plan.nested_joins import NESTED, joined_columns, unbracketed
 from penstock.plan.nodes import Core, Scan, all_nodes
 from penstock.plan.pending_joins import PendingJoin
+from penstock.plan.tables_first import with_tables_first
 from penstock.sql.nodes import SystemTime
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ def with_front_apart(written: exp.Select, plan: Callable[[exp.Select], Planned])
         return written
     once = [isinstance(each, PendingJoin) and each.once for each in pending[: len(joins)]]
     added = _only_added(scope.leaves[0].alias, node, pending)
+    ordered = with_tables_first(written, joins, pending, scope.leaves, node)
+    if ordered is not None:
+        return with_front_apart(ordered, plan)
     meets = [place for place, each in enumerate(once) if each and not _of_one(pending[place], added)]
     count = max(meets, default=0)
     if all(once[:count]):

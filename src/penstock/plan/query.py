@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError
-from penstock.plan.append_cores import above_core, append_core
+from penstock.plan.append_cores import above_core, append_core, closing_core
 from penstock.plan.context import EventTimeWantedError, PlanContext, RankLimit, Relation, UnmergedSessionError
 from penstock.plan.expressions import ExpressionBinder
 from penstock.plan.grouping import unmerged_session
@@ -45,6 +45,10 @@ def bind_query(context: PlanContext, tree: exp.Expr, outer: Scope | None, limit:
         if core is not None:
             return core
         tree = above_core(context, tree, bind)
+    elif context.kept:
+        core = closing_core(context, tree, lambda trial, inner: _bind(trial, inner, None, limit))
+        if core is not None:
+            return core
     return _bind(context, tree, outer, limit)
 
 

@@ -103,3 +103,24 @@ def test_what_a_sink_cannot_take_is_refused_as_before() -> None:
     sql = f"{STREAMS} CREATE SINK out (auction BIGINT, n BIGINT) WITH (connector = 'file', path = '/tmp/out', format = 'json'); "
     ranked = f"SELECT auction, n FROM ({HOPS}) QUALIFY n = MAX(n) OVER (PARTITION BY window_start)"
     assert refused(f"{sql} INSERT INTO out {ranked}") == "SINK_CANNOT_UPDATE"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT a.id, h.n FROM auction AS a CROSS JOIN LATERAL (SELECT n FROM ({HOPS}) AS w WHERE w.auction = a.id) AS h",
+        f"SELECT a.id, h.n FROM auction AS a CROSS APPLY (SELECT n FROM ({HOPS}) AS w WHERE w.n < a.id) AS h",
+        f"SELECT a.id, h.n FROM auction AS a LEFT JOIN LATERAL ({HOPS}) AS h ON h.auction = a.id",
+        f"SELECT a.id FROM auction AS a WHERE a.id > (SELECT MAX(w.n) FROM ({HOPS}) AS w WHERE w.auction = a.id)",
+        f"SELECT a.id FROM auction AS a WHERE a.category IN (SELECT w.n FROM ({HOPS}) AS w)",
+    ],
+)
+def test_windows_close_wherever_a_subquery_stands(query: str) -> None:
+    """Below LATERAL and below a subquery of an expression too, where they see nothing of the rows around them."""
+    plan = planned(f"{STREAMS} CREATE MATERIALIZED VIEW mv AS {query}")
+    job = plan_job(plan)
+    assert job.uses_event_time
+    assert job.late is not None
+    assert "window(" in job.core
+    assert "GROUP BY" in job.core
+    assert not any("show each change" in text for text in plan.warnings)

@@ -49,3 +49,29 @@ def test_an_answer_that_changes_for_ever_has_no_final_rows(query: str) -> None:
 def test_rows_of_windows_and_of_what_ends_are_final(query: str, mode: Mode) -> None:
     """Over windows that close, EMIT FINAL says which rows count; a bounded table has a last row."""
     assert planned(f"CREATE MATERIALIZED VIEW mv AS {query} EMIT FINAL").mode is mode
+
+
+CLOSING = "(SELECT window_start AS s, bid, COUNT(*) AS n FROM TUMBLE(TABLE quotes, DESCRIPTOR(at), INTERVAL '1' MINUTE) GROUP BY window_start, window_end, bid)"
+OPEN = "(SELECT window_start AS s, COUNT(*) AS m FROM TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '1' MINUTE) WHERE price < {} GROUP BY window_start, window_end)"
+
+
+@pytest.mark.parametrize(
+    ("query", "others"),
+    [
+        (f"SELECT q.s, w.m FROM {CLOSING} AS q CROSS JOIN LATERAL {OPEN.format('q.bid')} AS w", True),
+        (f"SELECT q.symbol, w.m FROM quotes AS q CROSS APPLY {OPEN.format('q.bid')} AS w", False),
+    ],
+)
+def test_windows_that_go_by_the_rows_in_front_show_each_change_and_say_so(query: str, others: bool) -> None:
+    """Nothing closes a window whose rows go by what stands in front of LATERAL: it is told, and never final."""
+    notices = planned(f"CREATE MATERIALIZED VIEW mv AS {query}").warnings
+    told = [text for text in notices if text.startswith("windows over trades show each change, also of late rows")]
+    assert len(told) == 1
+    assert ("; other windows are emitted once" in told[0]) is others
+    assert not any(text.startswith("windows are emitted once") for text in notices)
+    changes = planned(f"CREATE MATERIALIZED VIEW mv AS {query} EMIT CHANGES").warnings
+    assert not any("windows" in text for text in changes)
+    error = last(f"CREATE MATERIALIZED VIEW mv AS {query} EMIT FINAL").error
+    assert error is not None
+    assert error.condition == "UPDATING_SUBQUERY"
+    assert "a subquery that sees nothing of what stands in front" in (error.hint or "")

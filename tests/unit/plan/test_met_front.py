@@ -108,3 +108,76 @@ def test_mistakes_are_told_as_ever(query: str, condition: str, told: str) -> Non
     assert error.condition == condition
     assert told in f"{error} {error.hint}"
     assert error.span is not None
+
+
+MOST = "most FOR SYSTEM_TIME AS OF PROCTIME() AS m"
+NAMED = "names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON n.id = o.cur"
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        (f"SELECT o.id, r.rate, n.name FROM o JOIN {RATES} ON o.cur = r.cur LEFT JOIN {NAMED}", "id rate name"),
+        (f"SELECT o.id, r.rate, n.name FROM o LEFT JOIN {NAMED} JOIN {RATES} ON o.cur = r.cur", "id rate name"),
+        (
+            f"SELECT rate, name, most FROM o JOIN {RATES} ON o.cur = r.cur JOIN {NAMED} JOIN {MOST} ON m.cur = o.cur",
+            "rate name most",
+        ),
+        (
+            (
+                f"SELECT p.amount, rate, name, most FROM {PAIRS} JOIN {RATES} ON r.cur = p.cur LEFT JOIN {MOST} ON m.cur = o.cur "
+                "LEFT JOIN names n ON n.id = p.cur WHERE name <> 'x'"
+            ),
+            "amount rate name most",
+        ),
+        (
+            (
+                f"SELECT o.id, r.rate, n.name, again.rate AS other FROM o JOIN {RATES} ON o.cur = r.cur LEFT JOIN {NAMED} "
+                "LEFT JOIN rates FOR SYSTEM_TIME AS OF PROCTIME() AS again ON again.cur = n.name"
+            ),
+            "id rate name other",
+        ),
+        (
+            (
+                f"SELECT *, 1 AS one FROM (SELECT id, cur AS c FROM o) AS o JOIN {RATES} ON r.cur = o.c "
+                "JOIN (SELECT id AS num, name FROM names WHERE name > 'a') n ON n.num = o.c"
+            ),
+            "id c cur rate num name one",
+        ),
+    ],
+)
+def test_a_bounded_table_is_joined_wherever_it_stands(query: str, columns: str) -> None:
+    """Spark joins it with the rows in front, which are only added, and the columns stay in their order."""
+    plan = planned(f"{DECLARED} CREATE MATERIALIZED VIEW v AS {query};")
+    assert plan.mode is Mode.APPEND
+    assert [field.name for field in plan.columns] == columns.split()
+    core = next(node for node in all_nodes(plan.root) if isinstance(node, Core))
+    assert any(isinstance(node, Join) and node.strategy == "broadcast" for node in all_nodes(core))
+    finish = plan_job(plan).finish
+    assert finish is not None
+    assert finish.view.once
+    assert not any(rows.relation == "names" for rows in finish.rows)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        # it asks what the row has met
+        f"SELECT o.id, n.name FROM o JOIN {RATES} ON o.cur = r.cur LEFT JOIN names n ON n.id = CAST(r.rate AS STRING)",
+        # rows that a RIGHT JOIN makes up have no names
+        f"SELECT o.id, n.name FROM o JOIN {RATES} ON o.cur = r.cur RIGHT JOIN most q ON q.most = o.id LEFT JOIN names n ON n.id = o.cur",
+        # rows that change are told apart by their keys
+        f"SELECT a.id, n.name FROM accounts a JOIN {RATES} ON a.cur = r.cur LEFT JOIN names n ON n.id = a.cur",
+        # a column of USING is one of all relations in front
+        f"SELECT cur, n.name FROM o JOIN {RATES} USING (cur) LEFT JOIN names n ON n.id = o.cur",
+    ],
+)
+def test_elsewhere_it_stays_where_it_is(query: str) -> None:
+    report = last(f"{DECLARED} CREATE MATERIALIZED VIEW v AS {query};")
+    assert report.error is None, report.error
+    assert report.plan is not None
+    joins = [node for node in all_nodes(report.plan.root) if isinstance(node, Join)]
+    cores = [node for node in all_nodes(report.plan.root) if isinstance(node, Core)]
+    assert joins
+    assert not any(isinstance(node, Join) for core in cores for node in all_nodes(core))
+    assert report.plan.mode is not Mode.APPEND
