@@ -19,6 +19,7 @@ from penstock.catalog.functions import (
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.calls import as_moment, bind_call, bind_over
+from penstock.plan.check_patterns import check_pattern
 from penstock.plan.check_types import check_condition, check_types, text_as_number
 from penstock.plan.infer import infer
 from penstock.plan.moving_clock import with_moments
@@ -95,6 +96,7 @@ class ExpressionBinder:
         """The bound tree of an expression."""
         bound = with_moments(self._bind(node))
         check_types(bound, node)
+        check_pattern(bound, node)
         read = text_as_number(bound)
         if read is not None and self.warn is not None:
             self.warn(read)

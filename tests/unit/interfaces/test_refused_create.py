@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,18 +58,17 @@ def test_a_bug_is_told_as_one_and_leaves_nothing(tmp_path: Path, monkeypatch: py
     with penstock.connect(tmp_path / "home") as db:
         db.execute("CREATE STREAM q (x INT)")
         monkeypatch.setattr(job_plan, "_plan_job", broken)
+        calls: dict[str, Callable[[], object]] = {
+            "execute": lambda: db.execute("CREATE MATERIALIZED VIEW v AS SELECT x FROM q"),
+            "select_once": lambda: db.select_once("SELECT x FROM q"),
+            "follow": lambda: next(db.follow("SELECT x FROM q")),
+        }
         with pytest.raises(PenstockError, match="an unexpected KeyError") as error:
-            match call:
-                case "execute":
-                    db.execute("CREATE MATERIALIZED VIEW v AS SELECT x FROM q")
-                case "select_once":
-                    db.select_once("SELECT x FROM q")
-                case _:
-                    next(db.follow("SELECT x FROM q"))
+            calls[call]()
         assert error.value.condition == "INTERNAL_ERROR"
         assert "secret" not in str(error.value)
         assert isinstance(error.value.__cause__, KeyError)
-        assert [row["name"] for row in db.sql("SHOW MATERIALIZED VIEWS").rows()] == []
+        assert db.sql("SHOW MATERIALIZED VIEWS").rows() == []
 
 
 def test_a_damaged_topic_is_told_and_can_be_dropped(tmp_path: Path) -> None:
