@@ -1,4 +1,4 @@
-"""Regular expressions that Java cannot read are refused where they are written (G16)."""
+"""Regular expressions that Java cannot read are refused where they are written."""
 
 from __future__ import annotations
 
