@@ -18,6 +18,8 @@ stop, and names the object; the hint says what to do. `span` points into the use
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -143,6 +145,20 @@ class InternalError(PenstockError):
     def __init__(self, message: str) -> None:
         hint = "this is a bug in Penstock; please report it with the statement"
         super().__init__("INTERNAL_ERROR", message, hint=hint)
+
+
+@contextmanager
+def bugs_told() -> Iterator[None]:
+    """Makes an error that nobody foresaw an INTERNAL_ERROR, with the kind of it alone: its text may quote the SQL.
+
+    What no bug of ours causes passes: a package that is missing, a file that cannot be read, a text nested too deeply.
+    """
+    try:
+        yield
+    except (PenstockError, RecursionError, ImportError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise InternalError(f"an unexpected {type(error).__name__}") from error
 
 
 def _table(*rows: tuple[str, str, str]) -> dict[str, Condition]:

@@ -16,11 +16,17 @@ from pathlib import Path
 
 import pytest
 import sqlglot.tokens
+from sqlglot import exp
 
 import penstock
 from penstock.interfaces.cli import check as check_command
 from penstock.interfaces.cli.commands import cli
 from penstock.interfaces.cli.main import run
+from penstock.plan import job_plan
+from penstock.plan import script as plan_script
+from penstock.plan.analysis import Analysis
+from penstock.plan.job_model import JobPlan
+from penstock.plan.logical import LogicalPlan
 from tests.project import ROOT, files, title
 
 GOOD = """\
@@ -389,6 +395,54 @@ def test_a_bug_is_reported_as_one(shell: Shell, monkeypatch: pytest.MonkeyPatch)
     assert shell("--debug", "check", "x.sql") == 1
     assert "in broken" in shell.err
     assert CANARY not in shell.err
+
+
+@pytest.fixture
+def broken_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planner with a bug in it: what any query with GROUP BY meets."""
+    planned = job_plan._plan_job
+
+    def broken(plan: LogicalPlan, state: str | None) -> JobPlan:
+        if plan.spark.find(exp.Group) is not None:
+            raise KeyError(CANARY)
+        return planned(plan, state)
+
+    monkeypatch.setattr(job_plan, "_plan_job", broken)
+
+
+@pytest.mark.usefixtures("broken_groups")
+def test_a_bug_in_one_statement_keeps_no_other_from_being_checked(shell: Shell) -> None:
+    path = shell.file(GOOD + "SELECT usr_id FROM clicks;\n")
+    assert shell("check", "--quiet", path) == 1
+    assert f"error[INTERNAL_ERROR] {path}:2:1: an unexpected KeyError\n" in shell.out
+    assert f"error[UNKNOWN_COLUMN] {path}:3:8: " in shell.out
+    assert shell.out.endswith("\n3 statements, 2 errors\n")
+    assert CANARY not in shell.out
+    assert shell("--debug", "check", path) == 1
+    assert "in broken" in shell.err
+    assert CANARY not in shell.err
+
+
+@pytest.mark.usefixtures("broken_groups")
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_bug_in_one_statement_keeps_no_other_from_being_explained(shell: Shell, form: list[str]) -> None:
+    path = shell.file(GOOD + "SELECT page FROM clicks;\n")
+    assert shell("explain", *form, path) == 1
+    assert f"error[INTERNAL_ERROR] {path}:2:1: an unexpected KeyError\n" in shell.err
+    assert "page" in shell.out
+    assert CANARY not in shell.err + shell.out
+
+
+def test_a_bug_in_reading_the_names_of_a_statement_has_a_place(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Analysis:
+        raise ZeroDivisionError(CANARY)
+
+    monkeypatch.setattr(plan_script, "analyze", broken)
+    path = shell.file(BAD)
+    assert shell("check", path) == 1
+    assert f"error[INTERNAL_ERROR] {path}:1:1: an unexpected ZeroDivisionError\n" in shell.out
+    assert f"error[SYNTAX_ERROR] {path}:3:1: " in shell.out
+    assert shell.out.endswith("\n4 statements, 4 errors\n")
 
 
 def test_the_compiled_build_of_sqlglot_is_refused_by_name(shell: Shell) -> None:

@@ -258,6 +258,31 @@ def test_a_table_over_a_file_is_read_again(db: penstock.Database, tmp_path: Path
     assert job(db, "named").restarts == 0
 
 
+def test_views_of_tables_with_refresh_alone(db: penstock.Database, tmp_path: Path) -> None:
+    """Nothing is joined with them: their rows are read once, as those of tables without."""
+    path = tmp_path / "rows.csv"
+    path.write_text("k,v\na,1\na,1\na,2\nb,3\nb,3\nc,4\n")
+    for name, refresh in (("again", ", refresh = '1 minute'"), ("once", "")):
+        db.execute(
+            f"CREATE TABLE {name} (k STRING, v INT) WITH "
+            f"(connector = 'file', path = '{path}', format = 'csv', 'csv.header' = 'true'{refresh})"
+        )
+    queries = {
+        "distinct_values": "SELECT k, COUNT(DISTINCT v) AS q FROM {} GROUP BY k",
+        "sizes": "SELECT n, COUNT(*) AS q FROM (SELECT k, COUNT(*) AS n FROM {} GROUP BY k) GROUP BY n",
+        "pairs": "SELECT x.k AS a, y.k AS b FROM {} AS x JOIN {} AS y ON x.v = y.v + 1",
+        "numbered": "SELECT k, v, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) AS place FROM {}",
+    }
+    for name, query in queries.items():
+        for table in ("again", "once"):
+            db.execute(f"CREATE MATERIALIZED VIEW {name}_{table} AS {query.replace('{}', table)}")
+    until(lambda: all(job(db, f"{name}_{table}").state == "stopped" for name in queries for table in ("again", "once")))
+    assert read(db, "distinct_values_again") == [("a", 2), ("b", 1), ("c", 1)]
+    assert read(db, "sizes_again") == [(1, 1), (2, 1), (3, 1)]
+    for name in queries:
+        assert read(db, f"{name}_again") == read(db, f"{name}_once") != []
+
+
 @pytest.mark.slow
 def test_a_large_dimension_is_asked_by_key(db: penstock.Database) -> None:
     """L10, L13: no join and nothing sent with a batch; the same rows as a join, over updates and repeated keys."""

@@ -200,6 +200,20 @@ def test_failure_is_told_with_the_job(opened: Callable[..., penstock.Database]) 
     assert read(db, "totals") == [("a", 4), ("b", 0), ("c", 5)]
 
 
+def test_a_pattern_that_no_text_matches_is_named(opened: Callable[..., penstock.Database]) -> None:
+    """Of these Spark hands on what Java says, behind a first line that says nothing."""
+    db = opened()
+    db.execute(f"{STREAM}; CREATE MATERIALIZED VIEW matched AS SELECT k, 'x' RLIKE k AS found FROM s")
+    put(db, ("x", 1, 1))
+    db.settle()
+    assert read(db, "matched") == [("x", True)]
+    put(db, ("(", 1, 2))
+    with pytest.raises(JobFailed) as raised:
+        db.settle()
+    told = "job matched has failed: [DATA_ERROR] ( is no regular expression: unclosed group"
+    assert raised.value.message == told
+
+
 def test_a_hint_says_where_one_reading_begins(opened: Callable[..., penstock.Database]) -> None:
     """Flink's OPTIONS: for the one job, and only where it begins; stopped, it goes on where it was (C11)."""
     db = opened()

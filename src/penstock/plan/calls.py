@@ -22,6 +22,7 @@ from penstock.plan.check_calls import check_call, check_schema
 from penstock.plan.check_over import check_over, has_over, takes_any_order
 from penstock.plan.check_types import check_arguments
 from penstock.plan.infer import assignable
+from penstock.plan.named_arguments import with_arguments_in_place
 from penstock.plan.nested_types import lambda_parameters, nested_call_type
 from penstock.plan.ordered_calls import without_order
 from penstock.plan.sql_functions import in_place
@@ -56,7 +57,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> exp.Expr:
     _read_fields(node)
     user = binder.user_function(name)
     if user is not None:
-        return _user(binder, node, user)
+        return _user(binder, with_arguments_in_place(node, user), user)
     if name.casefold() == "proctime":
         return mark_nondeterministic(typed(call("current_timestamp"), TIMESTAMP), "PROCTIME")
     if name.casefold() == "now" and not node.expressions:

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 _PLAIN: Final = "__plain_"
 
 
+def column_words(name: str) -> str:
+    """How a column is told of that may be one of these copies, or the window that a GROUP BY adds."""
+    own = name.removeprefix(_PLAIN)
+    return "the window" if own == WINDOW_COLUMN else own
+
+
 def settle_marks(tree: exp.Expr, times: Mapping[str, str]) -> None:
     """Takes marks away in a tree, in place, where more than one would meet; `times` are the event times of streams."""
     _settle(tree, times, None, kept_above=False)

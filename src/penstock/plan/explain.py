@@ -63,11 +63,12 @@ def plan_text(plan: LogicalPlan, catalog: Catalog | None = None) -> str:
     lines.append(f"changes     {_MODES[plan.mode]}{_key(plan)}")
     lines.append(f"runs        {'once, over bounded input' if plan.bounded else 'continuously, until it is stopped'}")
     lines += [f"engine      {_engine(job)}"] if job is not None else []
-    lines += [
+    times = (
         f"event time  {scan.relation}.{describe_event_time(scan.event_time)}"
         for scan in unbounded_scans(plan)
         if scan.event_time is not None
-    ]
+    )
+    lines += dict.fromkeys(times)
     reads = _reads(plan, job, catalog)
     lines += [f"reads       {relation} ({', '.join(columns)})" for relation, columns in reads.items() if columns]
     lines += [f"functions   in Python: {', '.join(plan.functions)}"] if plan.functions else []

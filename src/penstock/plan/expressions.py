@@ -19,9 +19,11 @@ from penstock.catalog.functions import (
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.calls import as_moment, bind_call, bind_over
+from penstock.plan.check_patterns import check_pattern
 from penstock.plan.check_types import check_condition, check_types, text_as_number
 from penstock.plan.infer import infer
 from penstock.plan.moving_clock import with_moments
+from penstock.plan.named_arguments import refuse_named_argument
 from penstock.plan.nested_types import named_fields
 from penstock.plan.quantified import bind_of_array, bind_quantified, is_of_array, is_quantified
 from penstock.plan.scope import Resolved, Scope, no_field, struct_field
@@ -95,6 +97,7 @@ class ExpressionBinder:
         """The bound tree of an expression."""
         bound = with_moments(self._bind(node))
         check_types(bound, node)
+        check_pattern(bound, node)
         read = text_as_number(bound)
         if read is not None and self.warn is not None:
             self.warn(read)
@@ -404,7 +407,6 @@ def _holds_query(node: exp.Expr) -> bool:
     return isinstance(node, exp.Exists) or node.args.get("query") is not None
 
 
-# The first row that fits decides.
 def _no_query_in_function(tree: exp.Expr, scope: Scope) -> exp.Expr:
     del scope
     raise NotYetError(
@@ -415,6 +417,7 @@ def _no_query_in_function(tree: exp.Expr, scope: Scope) -> exp.Expr:
     )
 
 
+# The first row that fits decides.
 _Bind: TypeAlias = Callable[[ExpressionBinder, Any], exp.Expr]
 _BINDERS: Final[tuple[tuple[Any, _Bind], ...]] = (
     (exp.Column, ExpressionBinder.bind_column),
@@ -432,5 +435,6 @@ _BINDERS: Final[tuple[tuple[Any, _Bind], ...]] = (
     (exp.Identifier, ExpressionBinder.bind_name),
     (exp.SimilarTo, ExpressionBinder.bind_similar),
     (exp.BitwiseXor, ExpressionBinder.refuse_caret),
+    (exp.Kwarg, refuse_named_argument),
     (_PLAIN, ExpressionBinder.bind_parts),
 )

@@ -201,6 +201,7 @@ def _finished(plan: LogicalPlan, *, guarded: bool) -> Finished:
             earlier = known.setdefault(found.relation, found)
             if isinstance(earlier, Scan) and isinstance(found, Scan) and earlier.key != found.key:
                 raise NotFinishableError(f'"{found.relation}" is read with all versions of its rows, and without')
+    known = _row_by_row(known)
     constant = not known and plan.root.kind == "materialized view"
     if not constant and not any(isinstance(each, Core) or not each.looked_up for each in known.values()):
         raise NotFinishableError("it reads no stream and no table that batches bring rows of")
@@ -363,6 +364,16 @@ def _read(node: Node) -> Iterator[Scan | Core]:
         return
     for below in node.inputs:
         yield from _read(below)
+
+
+def _row_by_row(known: dict[str, Scan | Core]) -> dict[str, Scan | Core]:
+    """Tables with `refresh` that are joined with no stream are read once, row by row, as tables without."""
+    if not all(isinstance(each, Scan) and each.looked_up for each in known.values()):
+        return known
+    return {
+        name: replace(each, looked_up=False) if isinstance(each, Scan) and each.kind == "table" else each
+        for name, each in known.items()
+    }
 
 
 def _named(rows: tuple[KeptRows, ...], plan: LogicalPlan) -> tuple[KeptRows, ...]:

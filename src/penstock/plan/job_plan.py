@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.errors import NotYetError
+from penstock.errors import NotYetError, bugs_told
 from penstock.plan.best_rows import best_rows
 from penstock.plan.changing import changing_aggregate, changing_of
 from penstock.plan.closing import distinct_key
@@ -61,6 +61,7 @@ __all__ = [
 ]
 
 
+@bugs_told()
 def plan_job(plan: LogicalPlan, *, state: str | None = None) -> JobPlan:
     """What runs for a continuous query; `state` = 'spark', here or in the plan, keeps all state in Spark.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from penstock.frozen import frozen
+from penstock.plan.event_marks import column_words
 from penstock.plan.kept_values import KeptValues, kept_values
 from penstock.plan.merge_plan import (
     FINISH,
@@ -151,7 +152,7 @@ class _Maker:
             return Term(quoted(replaced.name), None)  # whatever its type is, the value stays what it is
         term = store_expression(replaced)
         if term is None:
-            raise NotMergeableError(f"{name} is computed in a way that only Spark knows")
+            raise NotMergeableError(f"{column_words(name)} is computed in a way that only Spark knows")
         return term
 
     def best(self, compared: Compared) -> Best:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock.catalog.model import ChangeMode
 from penstock.catalog.snapshot import Catalog
-from penstock.errors import NotYetError, PenstockError, ScriptError, Span
+from penstock.errors import NotYetError, PenstockError, ScriptError, Span, bugs_told
 from penstock.frozen import frozen
 from penstock.options import SETTINGS, hide_option, public_option, setting_key
 from penstock.plan.analysis import Analysis
@@ -79,14 +79,18 @@ def report_statement(
     """The report on one statement, and the session after it; `with_jobs` as in `analyze_script`."""
     statement = parsed.statement
     if statement is None:
+        if parsed.error is not None and parsed.error.span is None:
+            parsed.error.span = parsed.span
         return StatementReport(parsed.span, parsed.kind, source, error=parsed.error), session
     try:
-        shown = canonical_statement(statement)
-        canonical = format_statement(shown, hide=hidden_values(shown))
-        analysis = analyze(statement, session)
+        with bugs_told():
+            shown = canonical_statement(statement)
+            canonical = format_statement(shown, hide=hidden_values(shown))
+            analysis = analyze(statement, session)
         if with_jobs:
             try:
-                check_jobs(statement, analysis, session)
+                with bugs_told():
+                    check_jobs(statement, analysis, session)
             except PenstockError as error:
                 # What the statement defines is well formed: what is built on it is checked, too.
                 return _failed(parsed, source, statement, error, _mode(analysis)), analysis.session

@@ -43,6 +43,11 @@ _ADVICE: Final = re.compile(
     re.DOTALL,
 )
 _INSTEAD: Final = re.compile(r"[`'\"](try_\w+|get)(?:\(\))?[`'\"]", re.IGNORECASE)
+# What Java says of a pattern that a row or the query brings, where Spark says nothing of its own.
+_PATTERN: Final = re.compile(r"PatternSyntaxException: (?P<fault>[^\n]*?)(?: near index \d+)?\n(?P<pattern>[^\n]*)")
+# In front of a trace of Java, whose last cause says more.
+_CALLING: Final = "An error occurred while calling "
+_CAUSE: Final = re.compile(r"^Caused by: (?:[\w$]+\.)*(?P<cause>[\w$]+: [^\n]+)", re.MULTILINE)
 _TYPES: Final = re.compile(r"\[DATATYPE_MISMATCH[A-Z_.]*\] Cannot resolve (?P<text>.*?) SQLSTATE: 42K09", re.DOTALL)
 _MARKED: Final = re.compile(r"^== SQL[^\n]*==\n(?P<lines>(?:[^\n]*\n *\^+ *(?:\n|$))+)", re.MULTILINE)
 _KEPT: Final = re.compile(r"\[(?P<condition>[A-Z_]+)\] (?P<message>.+)", re.DOTALL)
@@ -99,10 +104,12 @@ def as_failure(where: str, error: BaseException) -> PenstockError:
         )
     if _MANY_ROWS in text:
         return RuntimeFailure("DATA_ERROR", f"{where}: {MANY_ROWS}", hint=MANY_ROWS_HINT, detail=text)
-    told = _data_error(where, text) or _type_error(where, error, text)
+    told = _data_error(where, text) or _type_error(where, error, text) or _pattern_error(where, text)
     if told is not None:
         return told
     first = text.splitlines()[0] if text else type(error).__name__
+    causes = _CAUSE.findall(text) if first.startswith(_CALLING) else []
+    first = causes[-1] if causes else first
     return RuntimeFailure(
         "SPARK_FAILED",
         f"{where}: {first[:_LONGEST]}",
@@ -178,6 +185,20 @@ def _type_error(where: str, error: BaseException, text: str) -> RuntimeFailure |
         f"{where}: {told[:_LONGEST]}",
         hint="CAST one side to the type of the other, or use what takes these types",
         detail="\n".join([text, "== SQL ==", *parts]) if parts else text,
+    )
+
+
+def _pattern_error(where: str, text: str) -> RuntimeFailure | None:
+    """A pattern that Java cannot read, for the functions of Spark's that hand it to Java as it is."""
+    found = _PATTERN.search(text)
+    if found is None:
+        return None
+    fault = found["fault"][:1].lower() + found["fault"][1:]
+    return RuntimeFailure(
+        "DATA_ERROR",
+        f"{where}: {found['pattern'][:_LONGEST]} is no regular expression: {fault}",
+        hint=r"write a \ in front of a character that stands for itself; leave rows with other patterns out with WHERE",
+        detail=text,
     )
 
 

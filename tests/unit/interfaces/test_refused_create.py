@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import penstock
 from penstock import PenstockError
+from penstock.plan import job_plan
+from penstock.plan.job_model import JobPlan
+from penstock.plan.logical import LogicalPlan
 
 REFUSED = {
     "another row type in a shared topic": (
@@ -44,6 +48,27 @@ def test_nothing_is_left(tmp_path: Path, case: str) -> None:
     with penstock.connect(tmp_path / "home") as db:
         assert db.sql("SELECT * FROM penstock.columns").rows() == before
         assert db.append("q", [{"x": 2}])[0].first_offset == 1
+
+
+@pytest.mark.parametrize("call", ["execute", "select_once", "follow"])
+def test_a_bug_is_told_as_one_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    def broken(_plan: LogicalPlan, _state: str | None) -> JobPlan:
+        raise KeyError("secret text")
+
+    with penstock.connect(tmp_path / "home") as db:
+        db.execute("CREATE STREAM q (x INT)")
+        monkeypatch.setattr(job_plan, "_plan_job", broken)
+        calls: dict[str, Callable[[], object]] = {
+            "execute": lambda: db.execute("CREATE MATERIALIZED VIEW v AS SELECT x FROM q"),
+            "select_once": lambda: db.select_once("SELECT x FROM q"),
+            "follow": lambda: next(db.follow("SELECT x FROM q")),
+        }
+        with pytest.raises(PenstockError, match="an unexpected KeyError") as error:
+            calls[call]()
+        assert error.value.condition == "INTERNAL_ERROR"
+        assert "secret" not in str(error.value)
+        assert isinstance(error.value.__cause__, KeyError)
+        assert db.sql("SHOW MATERIALIZED VIEWS").rows() == []
 
 
 def test_a_damaged_topic_is_told_and_can_be_dropped(tmp_path: Path) -> None:

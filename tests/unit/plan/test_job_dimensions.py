@@ -15,6 +15,7 @@ from penstock.plan.session import Session
 from penstock.sql.script import parse_script, parse_statement
 from penstock.sql.statements import Name
 from penstock.types import STRING
+from tests.unit.plan.analysis import planned as planned_script
 
 SETUP = """
 CREATE STREAM trades (symbol STRING, price DOUBLE, side STRING, ts TIMESTAMP, WATERMARK FOR ts AS ts);
@@ -316,3 +317,41 @@ def test_one_of_two_joins_is_a_call() -> None:
 def test_of_a_dimension_that_is_only_counted_the_narrowest_column_is_read(sql: str) -> None:
     """Spark reads no rows without columns."""
     assert [dimension.columns for dimension in job(sql).dimensions] == [("n",)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, COUNT(DISTINCT n) AS q FROM (SELECT k, COUNT(*) AS n FROM {} GROUP BY k) GROUP BY k",
+        "SELECT DISTINCT k FROM {}",
+        "SELECT a.k, COUNT(DISTINCT b.v) AS q FROM {} a JOIN {}2 b ON a.v = b.v GROUP BY a.k",
+        "SELECT k FROM {} UNION SELECT k FROM {}2",
+    ],
+)
+def test_tables_with_refresh_alone_are_read_as_those_without(query: str) -> None:
+    """No stream is there that they could be joined with: each is read once, row by row."""
+
+    def made(refresh: str) -> JobPlan:
+        tables = "".join(
+            f"CREATE TABLE {name} (k STRING, v INT) WITH (connector = 'file', path = 'x.csv', format = 'csv'{refresh});"
+            for name in ("rates", "rates2")
+        )
+        view = query.replace("{}", "rates")
+        return plan_job(planned_script(f"{tables} CREATE MATERIALIZED VIEW mv AS {view}"))
+
+    job = made(", refresh = '1 minute'")
+    assert job == made("")
+    assert (job.kind, job.dimensions) == ("finish", ())
+
+
+def test_a_table_with_refresh_beside_a_stream_stays_a_dimension() -> None:
+    made = plan_job(
+        planned_script(
+            "CREATE TABLE rates (k STRING, v INT) "
+            "WITH (connector = 'file', path = 'x.csv', format = 'csv', refresh = '1 minute');"
+            "CREATE MATERIALIZED VIEW mv AS SELECT t.symbol, COUNT(DISTINCT r.v) AS q "
+            "FROM trades t JOIN rates r ON t.symbol = r.k GROUP BY t.symbol"
+        )
+    )
+    assert [each.relation for each in made.dimensions] == ["rates"]
+    assert [each.relation for each in made.scans] == ["trades"]

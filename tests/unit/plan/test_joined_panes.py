@@ -129,3 +129,24 @@ def test_a_sink_is_left_to_spark() -> None:
         INSERT INTO found SELECT a.symbol, a.n FROM {TRADED} AS a JOIN {QUOTED} AS b ON {ON};
     """))  # fmt: skip
     assert (made.kind, made.joined) == ("append", None)
+
+
+def test_no_name_of_the_plan_is_told() -> None:
+    """A window that outlives the join by it is copied, which is no column of the user's."""
+    counted = """(SELECT window_start, COUNT(*) AS n FROM TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '10' SECOND)
+        GROUP BY window_start, window_end)"""
+    query = (
+        f"SELECT x.window_start, y.n AS b, z.n AS c FROM {counted} AS x FULL JOIN {counted} AS y "
+        f"ON x.window_start = y.window_start JOIN {counted} AS z ON z.window_start = y.window_start"
+    )
+    told = plan_text(planned(f"CREATE MATERIALIZED VIEW v AS {query};"))
+    assert "the window is computed in a way that only Spark knows" in told
+    assert "__" not in told
+
+
+def test_an_event_time_is_told_once() -> None:
+    told = plan_text(
+        planned("SELECT symbol FROM trades WHERE volume > 1 UNION ALL SELECT symbol FROM trades WHERE volume < 1")
+    )
+    assert told.count("event time  trades.ts") == 1
+    assert told.count("Scan  trades") == 2

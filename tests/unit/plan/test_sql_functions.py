@@ -64,6 +64,45 @@ def test_arguments_and_results_have_the_types_that_are_declared() -> None:
     assert (error.condition, error.message) == ("TYPE_MISMATCH", "argument 1 of function f is BIGINT, not STRING")
 
 
+@pytest.mark.parametrize(
+    "call", ["net(gross => price, rate => 0.2)", "net(rate => 0.2, GROSS => price)", "net(price, rate => 0.2)"]
+)
+def test_arguments_are_given_by_name(call: str) -> None:
+    assert spark(NET + f"SELECT {call} AS n FROM trades") == spark(NET + "SELECT net(price, 0.2) AS n FROM trades")
+    grouped = f"SELECT {call} AS n, COUNT(*) AS c FROM trades GROUP BY {call}"
+    assert planned(NET + f"CREATE MATERIALIZED VIEW v AS {grouped}").columns[0].type == DOUBLE
+
+
+def test_arguments_of_functions_in_python_are_given_by_name() -> None:
+    made = "CREATE FUNCTION py(x INT, y INT) RETURNS INT LANGUAGE python AS 'm.py';"
+    assert "py(1, `trades`.`volume`)" in spark(made + "SELECT py(y => volume, x => 1) AS r FROM trades")
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("net(gross => price)", "function net is called without rate"),
+        ("net(price, gross => 1)", "argument gross of function net is given twice"),
+        ("net(rate => 1, rate => 2)", "argument rate of function net is given twice"),
+        ("net(gross => price, tax => 1)", "function net has no parameter tax"),
+        (
+            "net(gross => price, 1)",
+            "an argument of function net without a name stands behind one with a name",
+        ),
+        ("net(price, 1, 2, rate => 3)", "argument rate of function net is given twice"),
+        ("nameless(x => volume)", "the parameters of function nameless have no names"),
+        ("net(gross => symbol, rate => 1)", "argument 1 of function net is DOUBLE, not STRING"),
+        ("UPPER(x => symbol)", "argument x is given by name, which only functions made with CREATE FUNCTION take"),
+    ],
+)
+def test_named_arguments_that_do_not_fit(call: str, told: str) -> None:
+    made = NET + "CREATE FUNCTION nameless(INT) RETURNS INT LANGUAGE SQL AS 'SELECT $1 + 1';"
+    error = last(f"{made} SELECT {call} AS n FROM trades").error
+    assert error is not None
+    assert error.message == told
+    assert error.span is not None
+
+
 def test_functions_call_functions() -> None:
     made = "CREATE FUNCTION twice(x INT) RETURNS INT RETURN x + x; CREATE FUNCTION more(x INT) RETURNS INT RETURN twice(x) + 1;"
     report = last(made + "SELECT more(volume) AS y FROM trades")

@@ -126,6 +126,36 @@ def test_anything_else_is_sparks(said: str) -> None:
     assert failure.message.startswith("the query: ")
 
 
+CALLING = (
+    "An error occurred while calling o240.getResult.\n: org.apache.spark.SparkException: Exception thrown in awaitResult: "
+    "\n\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:70)\n"
+)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"{CALLING}Caused by: java.util.regex.PatternSyntaxException: Unclosed group near index 1\n(\n\tat java.base",
+        (
+            "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times: java.util.regex."
+            "PatternSyntaxException: Unclosed group near index 1\n(\n\tat java.base/java.util.regex.Pattern.error"
+        ),
+    ],
+)
+def test_a_pattern_that_java_cannot_read_is_an_error_of_the_data(said: str) -> None:
+    failure = as_failure("job minutes", RuntimeError(said))
+    assert failure.condition == "DATA_ERROR"
+    assert failure.message == "job minutes: ( is no regular expression: unclosed group"
+    assert not transient(failure)
+
+
+def test_the_cause_is_told_where_the_first_line_says_nothing() -> None:
+    said = f"{CALLING}Caused by: a.b.Outer: not this\n\tat x\nCaused by: org.apache.spark.Odd$Error: it is odd\n\tat y"
+    failure = as_failure("job minutes", RuntimeError(said))
+    assert (failure.condition, failure.message) == ("SPARK_FAILED", "job minutes: Odd$Error: it is odd")
+    assert as_failure("job minutes", RuntimeError(CALLING)).message.startswith("job minutes: An error occurred")
+
+
 def test_what_the_view_store_cannot_compute_is_told_of_the_job_once() -> None:
     found = RuntimeFailure("DATA_ERROR", "overflow in addition of INT64 (1 + 2)", hint="cast")
     named = as_failure("job totals", found)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock.errors import PenstockError, bugs_told
 from penstock.interfaces.cli.messages import print_error
 from penstock.interfaces.cli.options import Command, Invocation, debug_option, json_option, lenient_option
 from penstock.interfaces.cli.output import print_json, print_text
@@ -45,17 +46,21 @@ def explain(context: click.Context, *, file: str, json: bool, rewrite: bool, len
     if script.is_empty:
         raise click.ClickException(script.nothing)
     reports = analyze_script(script.content, lenient=lenient)
-    _print_plans(reports, script, json=json, rewrite=rewrite)
+    unexplained = _print_plans(reports, script, json=json, rewrite=rewrite)
     debug = context.ensure_object(Invocation).debug
     failed = False
-    for report in reports:
-        if report.error is not None:
+    for place, report in enumerate(reports):
+        error = report.error or unexplained.get(place)
+        if error is not None:
             failed = True
-            print_error(report.error, report.source, script.name, trace_of=report.error if debug else None)
+            print_error(error, report.source, script.name, trace_of=error if debug else None)
     context.exit(1 if failed else 0)
 
 
-def _print_plans(reports: list[StatementReport], script: Script, *, json: bool, rewrite: bool) -> None:
+def _print_plans(
+    reports: list[StatementReport], script: Script, *, json: bool, rewrite: bool
+) -> dict[int, PenstockError]:
+    """The plans; the errors of statements that are planned and cannot be explained, by their places in the script."""
     from penstock.interfaces.render import paint, wants_color
     from penstock.plan.answer import plan_answer
     from penstock.plan.explain import explain_json
@@ -63,19 +68,28 @@ def _print_plans(reports: list[StatementReport], script: Script, *, json: bool, 
 
     color = wants_color(sys.stdout)
     gap = ""
-    for report in reports:
-        realtime = _realtime(report)
-        answer = rewrite_text(report) if rewrite and report.error is None else plan_answer(report, (), realtime)
+    unexplained: dict[int, PenstockError] = {}
+    for place, report in enumerate(reports):
+        try:
+            with bugs_told():
+                realtime = _realtime(report)
+                answer = rewrite_text(report) if rewrite and report.error is None else plan_answer(report, (), realtime)
+                explained = explain_json(report) if json and answer is not None else {}
+        except PenstockError as error:
+            error.span = error.span or report.span
+            unexplained[place] = error
+            continue
         if answer is None:
             continue
         if json:
-            place = {"file": script.name, "line": report.span.line, "column": report.span.column}
-            print_json({**place, **explain_json(report), **({} if realtime is None else {"realtime": realtime})})
+            at = {"file": script.name, "line": report.span.line, "column": report.span.column}
+            print_json({**at, **explained, **({} if realtime is None else {"realtime": realtime})})
             continue
         title = f"{report.kind} (line {report.span.line})"
         click.echo(gap + paint(title, "label", color=color), color=color)
         print_text(answer)
         gap = "\n"
+    return unexplained
 
 
 def _realtime(report: StatementReport) -> str | None:
