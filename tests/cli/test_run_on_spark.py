@@ -65,6 +65,7 @@ def test_a_script_from_rows_to_windows_and_again(tmp_path: Path) -> None:
     assert [json.loads(line) for line in again.stdout.splitlines()][:3] == rows[:3]
 
 
+@pytest.mark.slow
 def test_answers_that_change_are_asked_once(tmp_path: Path) -> None:
     """What the view store answers for a query that nobody keeps is DuckDB's answer, and no file of it is left."""
     rows = (

@@ -95,6 +95,7 @@ STEPS: list[tuple[dict[str, int | None], dict[int, str | None]]] = [
 ]
 
 
+@pytest.mark.slow
 def test_rows_in_front_that_change_meet_anew(opened: Opened) -> None:
     """What a row gave goes when it is replaced or deleted; a rate that changes touches no row that is there (SC40, G16)."""
     db = opened()
@@ -146,6 +147,7 @@ JOIN rates FOR SYSTEM_TIME AS OF PROCTIME() AS r ON a.cur = r.cur;
 """
 
 
+@pytest.mark.slow
 def test_joins_in_front_need_no_subquery(opened: Opened) -> None:
     """Pairs of streams meet once and stay; pairs of rows that change meet anew when they are other ones (SC40, G16)."""
     db = opened()
@@ -214,6 +216,7 @@ CREATE MATERIALIZED VIEW read_back AS SELECT id, rate, place FROM again;
 """
 
 
+@pytest.mark.slow
 def test_bounded_tables_behind_what_rows_meet_once(opened: Opened, tmp_path: Path) -> None:
     """G16, G21: a chain of such joins with a table between them; a row of several matches is there for each of them."""
     path = tmp_path / "places.csv"

@@ -61,6 +61,7 @@ VIEWS = {
 CHANGES = {"starts"}
 
 
+@pytest.mark.slow
 def test_rows_of_sessions(db: penstock.Database) -> None:
     """D7: beside DuckDB, over batches that cut sessions apart, and as one query over a table."""
     db.execute(

@@ -41,6 +41,7 @@ def records(first: int, count: int) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_one_reading_for_several_sinks(opened: Opened, tmp_path: Path) -> None:
     """Each sink has its rows once, and each record is read once for all of them."""
     out = tmp_path / "out"
