@@ -304,10 +304,9 @@ class CoreRows:
                 hoists = isinstance(child, _SCALAR) and of_rows(child, [alias]) and computable(child)
                 if child is node.args.get("this") and isinstance(node, AROUND_CALLS):
                     hoists = False  # a function of many rows
+                # Of a field of a struct with its name, and of a WHEN of a CASE, only what they hold is a value.
                 if isinstance(child, exp.PropertyEQ) or (isinstance(child, exp.If) and isinstance(node, exp.Case)):
-                    hoists = (
-                        False  # a field of a struct with its name, a WHEN of a CASE: only what they hold is a value
-                    )
+                    hoists = False
                 key = child in wanted
                 hoists = hoists and (key or (inside and not self._writable(leaf, alias, child)))
                 if hoists and self._computed_below(leaf, alias, child):
