@@ -28,8 +28,8 @@ from tests.engine.answers import check_change_log, job, ms, until
 
 PATIENCE = 300.0
 ROWS = 4_000  # in each partition: enough that tasks read them, and not the driver
-SCRIPT = """
-CREATE STREAM s (k STRING, v BIGINT, ts TIMESTAMP, WATERMARK FOR ts) WITH (connector = 'topic', partitions = 2);
+STREAM = "CREATE STREAM s (k STRING, v BIGINT, ts TIMESTAMP, WATERMARK FOR ts) WITH (connector = 'topic', partitions = 2)"
+VIEWS = """
 CREATE MATERIALIZED VIEW windows WITH (parallelism = 4) AS
 SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS start, COUNT(*) AS n, SUM(v) AS total
 FROM s GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND);
@@ -78,8 +78,15 @@ def main(home: Path, workers: int, names: list[str]) -> dict[str, Any]:
     told = home.parent
 
     def process(value: int) -> int:
-        """The executor that a row is worked on by: the parent of the process that forks Python workers."""
-        return parent(os.getppid())
+        """The executor that a row is worked on by: the parent of the process that forks Python workers. At the first row
+        of a partition it waits for the reader of the other: else one worker that is early could read both."""
+        executor = parent(os.getppid())
+        if value == 10:
+            (told / f"reader-{executor}").touch()
+            end = time.monotonic() + PATIENCE
+            while len(list(told.glob("reader-*"))) < 2 and time.monotonic() < end:
+                time.sleep(0.05)
+        return executor
 
     def held(value: int) -> int:
         """At one row, says which process works on it, and waits until it may go on; a failure comes first."""
@@ -99,10 +106,11 @@ def main(home: Path, workers: int, names: list[str]) -> dict[str, Any]:
         answers = batch_answers(db, names)
         db.register_function("process", process, ["BIGINT"], int)
         db.register_function("held", held, ["BIGINT"], int)
-        db.execute(SCRIPT)
+        db.execute(STREAM)
         for partition in range(2):
             rows = [{"k": f"k{n % 7}", "v": 10 + n, "ts": ms(n % 40)} for n in range(ROWS)]
             db.append("s", rows, partition=partition)
+        db.execute(VIEWS)  # both partitions are there by now: the first batch has a task for each
         db.settle(PATIENCE)
         before = db.sql("SELECT worker, n FROM seen").rows()
         started = executors()
