@@ -28,7 +28,9 @@ from tests.engine.answers import check_change_log, job, ms, until
 
 PATIENCE = 300.0
 ROWS = 4_000  # in each partition: enough that tasks read them, and not the driver
-STREAM = "CREATE STREAM s (k STRING, v BIGINT, ts TIMESTAMP, WATERMARK FOR ts) WITH (connector = 'topic', partitions = 2)"
+STREAM = (
+    "CREATE STREAM s (k STRING, v BIGINT, ts TIMESTAMP, WATERMARK FOR ts) WITH (connector = 'topic', partitions = 2)"
+)
 VIEWS = """
 CREATE MATERIALIZED VIEW windows WITH (parallelism = 4) AS
 SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS start, COUNT(*) AS n, SUM(v) AS total
