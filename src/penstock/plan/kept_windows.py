@@ -18,6 +18,7 @@ from penstock.plan.moving_clock import MOVING
 from penstock.plan.nodes import Scan, WindowAssign, all_nodes
 from penstock.plan.relation import Mode
 from penstock.plan.rules.qualify import QUALIFIED
+from penstock.plan.trees import own_nodes
 from penstock.sql.nodes import WindowCall, WindowPart, WindowTable
 from penstock.sql.statements import Emit
 
@@ -120,18 +121,25 @@ def grouped_by_table(select: exp.Select, *, sessions_only: bool) -> exp.Select |
         table.this.set("alias", None)
     made.set("from_", exp.From(this=table))
     # the time of a window follows from its end, and is a key only where it is asked for: a sink has keys to show
-    timed = any(str(part.args["part"]) == "rowtime" for part in made.find_all(WindowPart))
-    timed = timed or any(named.name.casefold() == "window_time" for named in made.find_all(exp.Column))
+    nodes = _clause_nodes(made)
+    timed = any(isinstance(node, WindowPart) and str(node.args["part"]) == "rowtime" for node in nodes)
+    timed = timed or any(isinstance(node, exp.Column) and node.name.casefold() == "window_time" for node in nodes)
     bounds: list[exp.Expr] = [exp.column(name) for name in _BOUNDS.values() if timed or name != "window_time"]
     made.set("group", exp.Group(expressions=[*bounds, *(key.copy() for key in others)]))
-    for part in list(made.find_all(WindowPart)):
+    for part in [node for node in _clause_nodes(made) if isinstance(node, WindowPart)]:
         name = _BOUNDS.get(str(part.args["part"]))
         if name is None or part.this != calls[0]:
             return None
         alone = part.parent is made  # a column of the SELECT list keeps the name that it had
         part.replace(exp.alias_(exp.column(name), name) if alone else exp.column(name))
-    named = [call for call in made.find_all(WindowCall) if call.parent is not table]
-    return None if named else made
+    return None if any(isinstance(node, WindowCall) for node in _clause_nodes(made)) else made
+
+
+def _clause_nodes(select: exp.Select) -> list[exp.Expr]:
+    """What a SELECT says itself: neither its CTEs nor what it reads, which may have windows of their own."""
+    clauses = [part for name, part in select.args.items() if name not in ("with_", "from_", "joins", "laterals")]
+    trees = [tree for part in clauses for tree in (part if isinstance(part, list) else [part])]
+    return [node for tree in trees if isinstance(tree, exp.Expr) for node in own_nodes(tree)]
 
 
 def _sessions(source: exp.Expr, spec: WindowSpec, time: exp.Expr, keys: list[exp.Expr]) -> exp.Select:

@@ -17,6 +17,7 @@ from penstock.plan.emission import check_emission, note_emission
 from penstock.plan.finishing import NotFinishableError, finished, with_finish
 from penstock.plan.first_rows import ordered_by_arrival
 from penstock.plan.inlining import checked_inlined
+from penstock.plan.job_plan import plan_job
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.nodes import Aggregate, Limit, Output, Scan, TopN, all_nodes
 from penstock.plan.processing import over_processing_time, processing_of
@@ -102,6 +103,8 @@ def _chosen(asked: _Asked) -> LogicalPlan:
         timed = over_processing_time(plan)
         if timed is not None:
             processing_of(plan, timed)
+        if asked.state != "spark" and plan.mode is not Mode.APPEND:
+            plan_job(plan)  # an aggregate that neither the store merges nor Spark keeps is told here
     except NotYetError:
         return _otherwise(asked, plan) or plan
     return _adding_pairs(asked, plan) or plan
