@@ -18,6 +18,7 @@ from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.finish_plan import ONCE
 from penstock.plan.finish_unique import unique_columns
+from penstock.plan.front_copies import asked_of_rows
 from penstock.plan.moving_clock import reads_clock
 from penstock.plan.nodes import Core, Scan
 from penstock.plan.prune import keep_columns
@@ -124,14 +125,16 @@ def set_met_apart(query: exp.Select) -> exp.Subquery | None:
 
 
 def keep_front_keys(tree: exp.Query, known: Mapping[str, Scan | Core]) -> None:
-    """Lets the subqueries in front of such joins show by what their rows are told apart, whether it is read or not."""
+    """Lets the subqueries in front of such joins show by what their rows are told apart, whether it is read or not:
+    their key, or else all that is asked of them."""
     keys = {name: scan.key if isinstance(scan, Scan) and scan.changes is not Mode.APPEND else None
             for name, scan in known.items()}  # fmt: skip
     for query in tree.find_all(exp.Select):
         front = query.args["from_"].this if query.args.get("from_") is not None else None
         once = any(join.method == ONCE for join in query.args.get("joins") or [])
         if once and isinstance(front, exp.Subquery):
-            keep_columns(front, unique_columns(front.this, keys, outputs(front.this)) or ())
+            unique = unique_columns(front.this, keys, outputs(front.this))
+            keep_columns(front, unique or tuple(asked_of_rows(front.this)))
 
 
 def set_clock_apart(tree: exp.Query) -> None:
