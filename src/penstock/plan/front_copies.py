@@ -7,8 +7,8 @@ Such rows are told apart by all that the query reads of them, and equal ones by 
     SELECT id, amount, cur, ROW_NUMBER() OVER (PARTITION BY id, amount, cur) AS __copy FROM …
 
 A row that comes beside equal ones has the next number, and meets what is there then; those before it keep what they
-have met. One that goes takes the last number. Rows of streams that are equal in what is read, of the conditions in front
-as well, share their fate: they find their partner in the same batch, so which of them goes makes no difference.
+have met. One that goes takes the last number. Rows of streams that are equal in what is read, of the conditions in
+front as well, share their fate: they find their partner in the same batch, so which of them goes makes no difference.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def told_apart(query: exp.Query, keys: RowKeys) -> exp.Query:
 
 def asked_of_rows(query: exp.Expr) -> list[str]:
     """The output columns of a query that its own joins and conditions ask for."""
-    conditions = [join.args.get("on") for join in query.args.get("joins") or []] + [query.args.get("where")]
-    asked = {(node.table, node.name) for each in conditions if each is not None for node in each.find_all(exp.Column)}
+    joins = query.args.get("joins") or []
+    asking = [query.args.get("where"), *(join.args.get("on") for join in joins)]
+    asking += [join.this for join in joins if isinstance(join.this, exp.Lateral)]
+    asked = {(node.table, node.name) for each in asking if each is not None for node in each.find_all(exp.Column)}
     plain = [item for item in query.expressions if isinstance(item.unalias(), exp.Column)]
     return [item.alias_or_name for item in plain if (item.unalias().table, item.unalias().name) in asked]

@@ -91,7 +91,7 @@ def set_met_apart(query: exp.Select) -> exp.Subquery | None:
     count = max((place for place, join in enumerate(joins, start=1) if join.method == ONCE), default=0)
     if not count:
         return None
-    if any(isinstance(join.this, exp.Lateral) for join in joins):
+    if any(isinstance(join.this, exp.Lateral) for join in joins[:count]):
         raise NotFinishableError("LATERAL stands beside a join as of PROCTIME()", "put the join into a subquery")
     aliases = list(relations(query))[: count + 1]
     taken: list[tuple[exp.Expr, str]] = []  # what is read of these rows, and under which name
@@ -107,7 +107,8 @@ def set_met_apart(query: exp.Select) -> exp.Subquery | None:
         return stand_in(typed(column(name, _MET), spark_type(node)), node)
 
     query.set("expressions", [_named(item) for item in query.expressions])
-    for part in [*query.expressions, *(query.args[clause] for clause in _above(query)), *_conditions(joins[count:])]:
+    behind = [*_conditions(joins[count:]), *(join.this for join in joins[count:] if isinstance(join.this, exp.Lateral))]
+    for part in [*query.expressions, *(query.args[clause] for clause in _above(query)), *behind]:
         changed = part.transform(take, copy=False)
         if changed is not part:
             part.replace(changed)
