@@ -162,7 +162,7 @@ def test_joins_in_front_need_no_subquery(opened: Opened) -> None:
     accounts: dict[int, tuple[int, str]] = {}
     banks: dict[int, str] = {}
     held: dict[int, tuple[str | None, int | None]] = {}
-    amounts: dict[int, list[int]] = {}
+    amounts: dict[int, list[int | None]] = {}
     awaited: dict[tuple[int, int | None], int | None] = {}
     for step in range(4):
         rates |= {"EUR": 10 + step} | ({"USD": 20 + step} if step else {})

@@ -7,7 +7,7 @@ import pytest
 from penstock.plan.job_plan import plan_job
 from penstock.plan.nodes import Core, Join, all_nodes
 from penstock.plan.relation import Mode
-from tests.unit.plan.analysis import last, planned
+from tests.unit.plan.analysis import TRADES, last, planned
 
 DECLARED = """
 CREATE STREAM o (id BIGINT, cur STRING, at TIMESTAMP, seen AS PROCTIME(), WATERMARK FOR at AS at);
@@ -118,6 +118,46 @@ def test_mistakes_are_told_as_ever(query: str, condition: str, told: str) -> Non
     assert error.condition == condition
     assert told in f"{error} {error.hint}"
     assert error.span is not None
+
+
+LAST = "(SELECT id, cur, at, ROW_NUMBER() OVER (PARTITION BY cur ORDER BY id) AS n FROM o) AS l"
+
+
+@pytest.mark.parametrize(
+    ("query", "told", "place"),
+    [
+        (
+            f"SELECT l.id FROM {LAST} LEFT SEMI JOIN {RATES} ON l.cur = r.cur WHERE l.n < 3",
+            "a SEMI JOIN as of PROCTIME() is not there yet, an inner one and LEFT JOIN are",
+            "FOR",
+        ),
+        (
+            f"SELECT l.id, p.amount FROM {LAST} JOIN p FOR SYSTEM_TIME AS OF PROCTIME() ON l.cur = p.cur WHERE l.n < 3",
+            "rows of a stream that are only added have no version that is current",
+            "FOR",
+        ),
+        (
+            f"SELECT l.id, r.rate FROM {LAST} JOIN {RATES} ON l.cur = r.cur AND RAND() > 0.3 WHERE l.n < 3",
+            "RAND differs each time it is computed",
+            "RAND",
+        ),
+        (
+            "SELECT o.id FROM o LEFT SEMI JOIN p FOR SYSTEM_TIME AS OF o.at ON o.cur = p.cur AND p.amount > 3",
+            "a SEMI JOIN as of an event time goes by the equalities of its key alone",
+            "o.cur",
+        ),
+    ],
+)
+def test_a_refusal_is_of_the_join_and_not_of_what_stands_in_front_of_it(query: str, told: str, place: str) -> None:
+    """The view store ranks the rows of a stream: that Spark by itself does not is no reason."""
+    script = f"{DECLARED} CREATE MATERIALIZED VIEW v AS {query};"
+    error = last(script).error
+    assert error is not None
+    assert error.condition == "VERSIONED_JOIN"
+    assert told in str(error)
+    assert "rank within a window" not in str(error.hint)
+    assert error.span is not None
+    assert (TRADES + script)[error.span.start :].startswith(place)
 
 
 MOST = "most FOR SYSTEM_TIME AS OF PROCTIME() AS m"
