@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal
 
 from sqlglot import exp
@@ -316,7 +317,8 @@ def _reads_stream(session: Session, tree: exp.Expr) -> bool:
 def _reads(root: Output, context: PlanContext) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The columns of each source that the query needs, in the order of the source."""
     found: dict[str, tuple[str, ...]] = {}
-    for scan in (node for node in all_nodes(root) if isinstance(node, Scan)):
+    nodes = chain(all_nodes(root), *map(all_nodes, context.subqueries))
+    for scan in (node for node in nodes if isinstance(node, Scan)):
         needed = context.reads.get(scan.relation, set())
         found[scan.relation] = tuple(entry.name for entry in scan.fields if entry.name in needed)
     return tuple(found.items())

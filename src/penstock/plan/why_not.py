@@ -1,4 +1,4 @@
-"""Why a query is refused that neither Spark nor the view store keeps up to date: the reason of the one that comes closer.
+"""Why a query is refused that neither Spark nor the view store keeps up to date: as the one tells that got further.
 
 Spark by itself has no ranking of a stream that never ends, say, and the view store has; so where that one refuses a
 query with a ranking, for what else is in it, the ranking is not to blame.
