@@ -23,14 +23,14 @@ from penstock.plan.finish_keys import keys_of, shown_key
 from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.finish_plan import ONCE, Leaf, Stage
 from penstock.plan.finish_unique import unique_columns
-from penstock.plan.front_copies import told_apart
+from penstock.plan.front_copies import with_copies
 from penstock.plan.met_once import by_added_rows, fresh_relations, meets_once, met, set_met_apart
 from penstock.plan.moving_clock import reads_clock
 from penstock.plan.own_conditions import conditions_on, conjuncts_in
 from penstock.plan.prune import columns_read, prune
 from penstock.plan.relation import HIDDEN_PREFIX
 from penstock.plan.spark_blocks import aggregates, outputs, relations, scans
-from penstock.plan.store_terms import UNKNOWN, quoted
+from penstock.plan.store_terms import UNKNOWN, DiffersError, quoted
 from penstock.plan.store_text import kept_query
 from penstock.plan.trees import aliased, column, identifier, own_nodes, select, subquery
 
@@ -250,10 +250,18 @@ class Stages:
         if isinstance(front, exp.Table) and not self._row_keys.get(front.name):
             front = self._as_subquery(front)
         if isinstance(front, exp.Subquery):
-            front.set("this", told_apart(front.this, self._row_keys))
+            keyless = unique_columns(front.this, self._row_keys, outputs(front.this)) is None
+            if keyless:
+                front.set("this", with_copies(front.this))
             self._cut(front.this)
             words = _ROWS_IN_FRONT if front.alias.startswith(HIDDEN_PREFIX) else front.alias
-            table = self._leaf(front.this, outputs(front.this), [], front.alias, words)
+            try:
+                table = self._leaf(front.this, outputs(front.this), [], front.alias, words)
+            except DiffersError as error:
+                if not keyless or error.why is None:
+                    raise
+                why = f"no key tells the rows in front of it apart, and {error.why}"
+                raise NotFinishableError(why, error.hint) from error
             if table is None:
                 raise NotFinishableError(*_NOT_ALONE)
             front.replace(table)

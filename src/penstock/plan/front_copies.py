@@ -17,7 +17,6 @@ from typing import Final
 
 from sqlglot import exp
 
-from penstock.plan.finish_unique import RowKeys, unique_columns
 from penstock.plan.spark_blocks import outputs
 from penstock.plan.trees import aliased, call, column, number, select, subquery
 
@@ -25,11 +24,9 @@ _COPY: Final = "__copy"
 _EQUAL: Final = "__rows"
 
 
-def told_apart(query: exp.Query, keys: RowKeys) -> exp.Query:
-    """The query, with the number of each row among equal ones where nothing else tells its rows apart."""
+def with_copies(query: exp.Query) -> exp.Query:
+    """The query with the number of each row among equal ones."""
     names = outputs(query)
-    if unique_columns(query, keys, names) is not None:
-        return query
     over = exp.Window(
         this=call("row_number"),
         partition_by=[column(name, _EQUAL) for name in names],

@@ -146,9 +146,14 @@ LAST = "(SELECT id, cur, at, ROW_NUMBER() OVER (PARTITION BY cur ORDER BY id) AS
             "a SEMI JOIN as of an event time goes by the equalities of its key alone",
             "o.cur",
         ),
+        (
+            f"SELECT o.id, x.m FROM o LEFT JOIN (SELECT id, MAP(curs[0], 1) AS m FROM baskets) x ON x.id = o.id JOIN {RATES} ON r.cur = o.cur",
+            "no key tells the rows in front of it apart, and nothing says which values of type MAP<STRING, INT> are equal",
+            "FOR",
+        ),
     ],
 )
-def test_a_refusal_is_of_the_join_and_not_of_what_stands_in_front_of_it(query: str, told: str, place: str) -> None:
+def test_a_refusal_tells_its_own_reason(query: str, told: str, place: str) -> None:
     """The view store ranks the rows of a stream: that Spark by itself does not is no reason."""
     script = f"{DECLARED} CREATE MATERIALIZED VIEW v AS {query};"
     error = last(script).error
