@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.core_rows import only_added
 from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.finish_plan import ONCE
@@ -130,12 +131,15 @@ def keep_front_keys(tree: exp.Query, known: Mapping[str, Scan | Core]) -> None:
     their key, or else all that is asked of them."""
     keys = {name: scan.key if isinstance(scan, Scan) and scan.changes is not Mode.APPEND else None
             for name, scan in known.items()}  # fmt: skip
+    added = [name for name, scan in known.items() if only_added(scan)]
     for query in tree.find_all(exp.Select):
         front = query.args["from_"].this if query.args.get("from_") is not None else None
         once = any(join.method == ONCE for join in query.args.get("joins") or [])
         if once and isinstance(front, exp.Subquery):
-            unique = unique_columns(front.this, keys, outputs(front.this))
-            keep_columns(front, unique or tuple(asked_of_rows(front.this)))
+            told = unique_columns(front.this, keys, outputs(front.this))
+            if told is None and not by_added_rows(front.this, added):
+                told = tuple(asked_of_rows(front.this))
+            keep_columns(front, told or ())
 
 
 def set_clock_apart(tree: exp.Query) -> None:

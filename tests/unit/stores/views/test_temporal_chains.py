@@ -75,9 +75,19 @@ JOINS = {
         "q.x",
         "SELECT f.*, q.k AS q_k, q.x AS q_x FROM f LEFT JOIN latest AS q ON q.k = f.d_y",
     ),
+    "elements": (
+        "UNNEST(ARRAY(l.v, l.k)) AS t (e)",
+        "t.e",
+        "SELECT f.*, place AS n5, CASE place WHEN 1 THEN f.l_v ELSE f.l_k END AS t_e FROM f {} range(1, 3) AS r(place)",
+    ),
+    "by an element": (
+        "latest FOR SYSTEM_TIME AS OF PROCTIME() AS y ON y.k = e",
+        "y.x",
+        "SELECT f.*, y.k AS y_k, y.x AS y_x FROM f LEFT JOIN latest AS y ON y.k = f.t_e",
+    ),
 }
-MET = {"now": "m_k", "other now": "o_k", "by the file": "q_k"}
-NUMBERS = ("n0", "n1", "n2", "n3", "n4")
+MET = {"now": "m_k", "other now": "o_k", "by the file": "q_k", "by an element": "y_k"}
+NUMBERS = ("n0", "n1", "n2", "n3", "n4", "n5")
 
 
 class Chain(Finished):
@@ -143,6 +153,8 @@ CHAINS = [
     "JOIN now, LEFT JOIN condition, LEFT JOIN plain, LEFT JOIN other now",
     "LEFT JOIN now, LEFT JOIN file, LEFT JOIN by the file",
     "JOIN now, JOIN file, LEFT JOIN by the file",
+    "LEFT JOIN now, CROSS JOIN elements, LEFT JOIN by an element",
+    "JOIN now, LEFT JOIN plain, CROSS JOIN elements, JOIN by an element",
 ]
 
 
