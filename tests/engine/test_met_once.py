@@ -144,6 +144,9 @@ WHERE id = order_id AND p.at BETWEEN o.at AND o.at + INTERVAL '10' SECOND;
 CREATE MATERIALIZED VIEW held AS
 SELECT b.name, r.rate FROM accounts a LEFT JOIN banks b ON a.bank = b.id
 JOIN rates FOR SYSTEM_TIME AS OF PROCTIME() AS r ON a.cur = r.cur;
+CREATE MATERIALIZED VIEW awaited AS
+SELECT o.id, p.amount, r.rate FROM orders o LEFT JOIN payments p ON o.id + 1 = p.order_id
+LEFT JOIN rates FOR SYSTEM_TIME AS OF PROCTIME() AS r ON o.cur = r.cur;
 """
 
 
@@ -159,6 +162,8 @@ def test_joins_in_front_need_no_subquery(opened: Opened) -> None:
     accounts: dict[int, tuple[int, str]] = {}
     banks: dict[int, str] = {}
     held: dict[int, tuple[str | None, int | None]] = {}
+    amounts: dict[int, list[int | None]] = {}
+    awaited: dict[tuple[int, int | None], int | None] = {}
     for step in range(4):
         rates |= {"EUR": 10 + step} | ({"USD": 20 + step} if step else {})
         db.append("rates", [{"cur": cur, "rate": rate} for cur, rate in rates.items()])
@@ -185,6 +190,11 @@ def test_joins_in_front_need_no_subquery(opened: Opened) -> None:
                 held[id_] = (banks.get(bank), rates.get(cur))
         assert read(db, "paid") == in_order(paid), f"after step {step}"
         assert read(db, "soon") == in_order(soon), f"after step {step}"
+        for of, at in payments:
+            amounts.setdefault(of, []).append(at)
+        pairs = [(id_, amount) for id_ in orders for amount in amounts.get(id_ + 1) or [None]]
+        awaited = {pair: awaited.get(pair, rates.get(orders[pair[0]][0])) for pair in pairs}
+        assert read(db, "awaited") == in_order((*pair, rate) for pair, rate in awaited.items()), f"after step {step}"
         there = [(name, rate) for name, rate in held.values() if rate is not None]
         assert read(db, "held") == in_order(there), f"after step {step}"
         if step == 1:
@@ -192,6 +202,7 @@ def test_joins_in_front_need_no_subquery(opened: Opened) -> None:
             db = opened()
     assert {change.op for change in check_change_log(db, "paid", key=())} == {"insert"}
     check_change_log(db, "held", key=())
+    check_change_log(db, "awaited", key=())
 
 
 def moment(seconds: int) -> datetime:

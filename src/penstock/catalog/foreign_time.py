@@ -279,7 +279,7 @@ TIME: dict[str, ForeignFunction] = {
         "PostgreSQL",
         "current_timestamp",
     ),
-    **foreign("0 TIMESTAMP mz_now~", _clock, "Materialize", "the clock of a view, in conditions over a stream"),
+    **foreign("0 TIMESTAMP mz_now~", _clock, "Materialize", "the clock of a view in conditions; else now()"),
     **foreign("2..3 TIMESTAMP convert_timezone", _zoneless("convert_timezone"), "Spark", "as TIMESTAMP"),
     **foreign("2..6 TIMESTAMP make_timestamp_ntz", _zoneless("make_timestamp_ntz"), "Spark", "as TIMESTAMP"),
     **foreign("2..6 TIMESTAMP try_make_timestamp_ntz", _zoneless("try_make_timestamp_ntz"), "Spark", "as TIMESTAMP"),

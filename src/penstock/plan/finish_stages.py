@@ -23,13 +23,14 @@ from penstock.plan.finish_keys import keys_of, shown_key
 from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.finish_plan import ONCE, Leaf, Stage
 from penstock.plan.finish_unique import unique_columns
+from penstock.plan.front_copies import with_copies
 from penstock.plan.met_once import by_added_rows, fresh_relations, meets_once, met, set_met_apart
 from penstock.plan.moving_clock import reads_clock
 from penstock.plan.own_conditions import conditions_on, conjuncts_in
 from penstock.plan.prune import columns_read, prune
 from penstock.plan.relation import HIDDEN_PREFIX
 from penstock.plan.spark_blocks import aggregates, outputs, relations, scans
-from penstock.plan.store_terms import UNKNOWN, quoted
+from penstock.plan.store_terms import UNKNOWN, DiffersError, quoted
 from penstock.plan.store_text import kept_query
 from penstock.plan.trees import aliased, column, identifier, own_nodes, select, subquery
 
@@ -43,10 +44,6 @@ _PUT_ABOVE: Final = "put the condition on the clock into the query around it"
 _NOT_ALONE: Final = (
     "in front of a join as of PROCTIME() stands more than one relation or subquery",
     "put one into FROM, or a subquery of several, and other joins behind; or leave FOR SYSTEM_TIME out",
-)
-_NOT_APART: Final = (
-    "the rows in front of a join as of PROCTIME() change, and nothing that the query reads of them tells them apart",
-    "let it read their key, such as the columns of their GROUP BY or PRIMARY KEY; or leave FOR SYSTEM_TIME out",
 )
 _ROWS_IN_FRONT: Final = "the rows in front"
 _FRONT: Final = "__front_key"  # how the columns of an answer begin that tell whose rows in front they are of
@@ -250,10 +247,21 @@ class Stages:
         """As `_once`, where the rows in front change: the answer tells by their key which rows are of which."""
         *around, block = _blocks_down_to_joins(query)
         front = block.args["from_"].this
+        if isinstance(front, exp.Table) and not self._row_keys.get(front.name):
+            front = self._as_subquery(front)
         if isinstance(front, exp.Subquery):
+            keyless = unique_columns(front.this, self._row_keys, outputs(front.this)) is None
+            if keyless:
+                front.set("this", with_copies(front.this))
             self._cut(front.this)
             words = _ROWS_IN_FRONT if front.alias.startswith(HIDDEN_PREFIX) else front.alias
-            table = self._leaf(front.this, outputs(front.this), [], front.alias, words)
+            try:
+                table = self._leaf(front.this, outputs(front.this), [], front.alias, words)
+            except DiffersError as error:
+                if not keyless or error.why is None:
+                    raise
+                why = f"no key tells the rows in front of it apart, and {error.why}"
+                raise NotFinishableError(why, error.hint) from error
             if table is None:
                 raise NotFinishableError(*_NOT_ALONE)
             front.replace(table)
@@ -262,9 +270,8 @@ class Stages:
             raise NotFinishableError(*_NOT_ALONE)
         self._keep_met(query)
         own = dict(self._read[front.name][1])
-        names = self._row_keys.get(front.name)
-        if not names:
-            raise NotFinishableError(*_NOT_APART)
+        names = self._row_keys[front.name]
+        assert names is not None
         shown = tuple(f"{_FRONT}{place}" for place, _ in enumerate(names))
         for name, key in zip(names, shown, strict=True):
             block.append("expressions", aliased(column(name, front.alias), key))
@@ -278,6 +285,14 @@ class Stages:
         known = tuple((name, _known(kind)) for name, kind in columns)
         unique = unique_columns(query, self._row_keys, outputs(query))
         return Stage(words, leaves, text, known, shown, unique, meets=True)
+
+    def _as_subquery(self, table: exp.Table) -> exp.Subquery:
+        """A reading of a relation in a subquery of its own, in its place."""
+        names = [name for name, _ in self._read[table.name][1]]
+        made = subquery(select([column(name, table.alias) for name in names], table.copy()), table.alias)
+        made.this.find(exp.Table).meta["penstock_columns"] = table.meta["penstock_columns"]
+        table.replace(made)
+        return made
 
     def _pairs(self, query: exp.Query) -> Stage:
         """The stage of a join that rows are only added to."""

@@ -320,9 +320,15 @@ def _by_the_store(node: Node, below: frozenset[str]) -> Node:
     if isinstance(node, Core):
         return node
     made = replace(node, inputs=tuple(_by_the_store(each, below) for each in node.inputs))
-    if not isinstance(made, Join) or (made.static_input is not None and _aliases(made.static_input) <= below):
+    if not isinstance(made, Join) or (made.static_input is not None and _all_in(below, made.static_input)):
         return made
     return replace(made, strategy="view store")
+
+
+def _all_in(below: frozenset[str], node: Node) -> bool:
+    """Whether Spark joins with all that operators read: a subquery that it runs, and rows written out, are kept."""
+    read = _aliases(node)
+    return bool(read) and read <= below
 
 
 def _aliases(node: Node) -> set[str | None]:

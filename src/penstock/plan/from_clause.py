@@ -28,7 +28,16 @@ from penstock.plan.join_versions import (
     with_versions,
 )
 from penstock.plan.join_within import has_grace, with_time_bound
-from penstock.plan.joins import JoinRequest, PlannedJoin, Side, all_of, no_equal_nulls, plan_join, written_condition
+from penstock.plan.joins import (
+    JoinRequest,
+    PlannedJoin,
+    Side,
+    all_of,
+    no_equal_nulls,
+    plan_join,
+    refuse_every_pair,
+    written_condition,
+)
 from penstock.plan.kept_windows import (
     CLOSED_BY_CLOCK,
     never_closes,
@@ -395,6 +404,8 @@ def settle_joins(context: PlanContext, bound: Bound, scope: Scope, where: list[e
             written_condition(pending.written.args.get("on")) or using_text(pending.written),
             span_of(pending.written.this),
         )
+        if context.kept and not (pending.asof or pending.once):
+            refuse_every_pair(left, right, request)
         planned = plan_join(context, left, right, request)
         node = planned.node
         clause = _clause(planned, pending, bound)

@@ -11,7 +11,19 @@ from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.join_times import JoinBound, JoinTime, TimeColumn
 from penstock.plan.kept_clock import is_random
 from penstock.plan.moving_clock import MOVING
-from penstock.plan.nodes import Join, JoinStrategy, Node, Scan, all_nodes
+from penstock.plan.nodes import (
+    Core,
+    Filter,
+    Join,
+    JoinStrategy,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    Unnest,
+    WindowAssign,
+    all_nodes,
+)
 from penstock.plan.relation import HIDDEN_PREFIX, WINDOW_COLUMN, Mode, State
 from penstock.plan.scope import shown_alias
 from penstock.plan.time_bounds import TimeBounds, time_bounds
@@ -203,12 +215,7 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
                 f"add one to the ON clause, for example {_example(left, right)}",
                 request.span,
             )
-        raise UnsupportedError(
-            "UNBOUNDED_CROSS_JOIN",
-            f"the join of {_listed(left)} with {_listed(right)} needs a condition on both of them",
-            hint=f"say in ON or WHERE which rows belong together, for example {_example(left, right)}",
-            span=request.span,
-        )
+        raise _every_pair(left, right, request)
     pair = _bounded_times(left, right, request)
     if pair is not None:
         return _interval(left, right, request, *pair)
@@ -228,6 +235,38 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
     on = all_of(equalities) if request.condition is None else request.condition
     node = _node(left, right, request, kind="inner", strategy="stream", state=state)
     return PlannedJoin(node, on, JoinTime("forever", "inner"))
+
+
+def refuse_every_pair(left: Side, right: Side, request: JoinRequest) -> None:
+    """Raises for a join of streams that nothing ends, of which one only grows, without a condition on both of them.
+
+    The view store would keep every pair. Two sides whose rows replace each other have as many as they have keys.
+    """
+    if request.kind in ("semi", "anti") or any(_compares(conjunct, left, right) for conjunct in request.conjuncts):
+        return
+    if (_grows(left.node) and _endless(right.node)) or (_endless(left.node) and _grows(right.node)):
+        raise _every_pair(left, right, request)
+
+
+def _endless(node: Node, *, added: bool = False) -> bool:
+    """Whether rows of a relation are rows of a stream, one by one; `added`: of one that rows are only added to."""
+    if isinstance(node, Scan):
+        return node.kind == "stream" and (not added or node.changes is Mode.APPEND)
+    by_rows = isinstance(node, Core | Filter | Project | Unnest | WindowAssign | Join | SetOperation)
+    return by_rows and (isinstance(node, Core) or any(_endless(below, added=added) for below in node.inputs))
+
+
+def _grows(node: Node) -> bool:
+    return _endless(node, added=True)
+
+
+def _every_pair(left: Side, right: Side, request: JoinRequest) -> UnsupportedError:
+    return UnsupportedError(
+        "UNBOUNDED_CROSS_JOIN",
+        f"the join of {_listed(left)} with {_listed(right)} needs a condition on both of them",
+        hint=f"say in ON or WHERE which rows belong together, for example {_example(left, right)}",
+        span=request.span,
+    )
 
 
 def _listed(side: Side) -> str:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.core_rows import only_added
 from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_orders import NotFinishableError
 from penstock.plan.finish_plan import ONCE
 from penstock.plan.finish_unique import unique_columns
+from penstock.plan.front_copies import asked_of_rows
 from penstock.plan.moving_clock import reads_clock
 from penstock.plan.nodes import Core, Scan
 from penstock.plan.prune import keep_columns
@@ -90,7 +92,7 @@ def set_met_apart(query: exp.Select) -> exp.Subquery | None:
     count = max((place for place, join in enumerate(joins, start=1) if join.method == ONCE), default=0)
     if not count:
         return None
-    if any(isinstance(join.this, exp.Lateral) for join in joins):
+    if any(isinstance(join.this, exp.Lateral) for join in joins[:count]):
         raise NotFinishableError("LATERAL stands beside a join as of PROCTIME()", "put the join into a subquery")
     aliases = list(relations(query))[: count + 1]
     taken: list[tuple[exp.Expr, str]] = []  # what is read of these rows, and under which name
@@ -106,7 +108,8 @@ def set_met_apart(query: exp.Select) -> exp.Subquery | None:
         return stand_in(typed(column(name, _MET), spark_type(node)), node)
 
     query.set("expressions", [_named(item) for item in query.expressions])
-    for part in [*query.expressions, *(query.args[clause] for clause in _above(query)), *_conditions(joins[count:])]:
+    behind = [*_conditions(joins[count:]), *(join.this for join in joins[count:] if isinstance(join.this, exp.Lateral))]
+    for part in [*query.expressions, *(query.args[clause] for clause in _above(query)), *behind]:
         changed = part.transform(take, copy=False)
         if changed is not part:
             part.replace(changed)
@@ -124,14 +127,19 @@ def set_met_apart(query: exp.Select) -> exp.Subquery | None:
 
 
 def keep_front_keys(tree: exp.Query, known: Mapping[str, Scan | Core]) -> None:
-    """Lets the subqueries in front of such joins show by what their rows are told apart, whether it is read or not."""
+    """Lets the subqueries in front of such joins show by what their rows are told apart, whether it is read or not:
+    their key, or else all that is asked of them."""
     keys = {name: scan.key if isinstance(scan, Scan) and scan.changes is not Mode.APPEND else None
             for name, scan in known.items()}  # fmt: skip
+    added = [name for name, scan in known.items() if only_added(scan)]
     for query in tree.find_all(exp.Select):
         front = query.args["from_"].this if query.args.get("from_") is not None else None
         once = any(join.method == ONCE for join in query.args.get("joins") or [])
         if once and isinstance(front, exp.Subquery):
-            keep_columns(front, unique_columns(front.this, keys, outputs(front.this)) or ())
+            told = unique_columns(front.this, keys, outputs(front.this))
+            if told is None and not by_added_rows(front.this, added):
+                told = tuple(asked_of_rows(front.this))
+            keep_columns(front, told or ())
 
 
 def set_clock_apart(tree: exp.Query) -> None:

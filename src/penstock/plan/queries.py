@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal
 
 from sqlglot import exp
@@ -30,6 +31,7 @@ from penstock.plan.store_terms import DiffersError
 from penstock.plan.timed_exists import timed_exists
 from penstock.plan.trees import column, select, subquery
 from penstock.plan.view_rows import cannot_read
+from penstock.plan.why_not import Reason, why_not
 from penstock.sql.spans import span_of
 from penstock.sql.statements import Emit, Name, Query
 
@@ -84,15 +86,10 @@ def _chosen(asked: _Asked) -> LogicalPlan:
     except NotYetError as error:
         if not error.condition.startswith(_UPDATING):
             raise
-        reasons: list[NotFinishableError] = []
+        reasons: list[Reason] = []
         other = _answered(asked, reasons)
         if other is None:
-            blamed = next((reason for reason in reasons if reason.span is not None), None)
-            if blamed is not None:
-                error.message, error.span = str(blamed), blamed.span
-            told = [str(reason.hint) if reason is blamed else f"{reason}: {reason.hint}" for reason in reasons]
-            error.hint = "; or ".join([*told, *filter(None, [error.hint])])
-            raise
+            raise why_not(error, reasons, asked.query.tree) from None
         return other
     if kind == "view" or session.lenient or (plan.bounded and not _is_job(plan)):
         return plan
@@ -153,7 +150,7 @@ def _with_event_time(plan: LogicalPlan, streamed: LogicalPlan) -> LogicalPlan:
     return replace(plan, root=replace(plan.root, event_time=streamed.root.event_time))
 
 
-def _answered(asked: _Asked, reasons: list[NotFinishableError]) -> LogicalPlan | None:
+def _answered(asked: _Asked, reasons: list[Reason]) -> LogicalPlan | None:
     """A query whose answer changes, for the view store; with windows that close below it, where there are any."""
     try:
         found = asked.kept_plan(reasons)
@@ -245,7 +242,7 @@ class _Asked:
             state=self.state,
         )
 
-    def kept_plan(self, reasons: list[NotFinishableError] | None = None, *, pairs: bool = False) -> LogicalPlan | None:
+    def kept_plan(self, reasons: list[Reason] | None = None, *, pairs: bool = False) -> LogicalPlan | None:
         """The plan for the view store to answer; None where it cannot, or nobody keeps its rows.
 
         `reasons` takes why it cannot, and what to write instead. `pairs`: where it only adds what rows of batches make,
@@ -259,7 +256,9 @@ class _Asked:
             if pairs and (made.plan.asked or not made.plan.view.pairs):
                 return None
             return with_finish(plan, made)
-        except (NotYetError, UnsupportedError):
+        except (NotYetError, UnsupportedError) as error:
+            if reasons is not None:
+                reasons.append(error)
             return None
         except NotFinishableError as error:
             views = [scan.relation for scan in plan.scans() if scan.kind == "materialized view"]
@@ -321,7 +320,8 @@ def _reads_stream(session: Session, tree: exp.Expr) -> bool:
 def _reads(root: Output, context: PlanContext) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The columns of each source that the query needs, in the order of the source."""
     found: dict[str, tuple[str, ...]] = {}
-    for scan in (node for node in all_nodes(root) if isinstance(node, Scan)):
+    nodes = chain(all_nodes(root), *map(all_nodes, context.subqueries))
+    for scan in (node for node in nodes if isinstance(node, Scan)):
         needed = context.reads.get(scan.relation, set())
         found[scan.relation] = tuple(entry.name for entry in scan.fields if entry.name in needed)
     return tuple(found.items())

@@ -47,11 +47,21 @@ def source_reads(plan: LogicalPlan, job: JobPlan | None, catalog: Catalog) -> Re
     found = dict(plan.reads)  # a view is read by the view store, which needs no more than these
     if job is not None:
         return found | _job_reads(job, catalog)
-    for relation, columns in plan.reads:
+    for relation, _ in plan.reads:
         definition = _source(relation, catalog)
         if definition is not None and definition.bounded:
-            found[relation] = _physical(definition, columns_of_rows(definition, columns))
+            found[relation] = _physical(definition, columns_of_rows(definition, columns_asked(plan, relation)))
     return found
+
+
+def columns_asked(plan: LogicalPlan, name: str) -> tuple[str, ...] | None:
+    """The columns that are needed of a bounded relation; None, for all, where a subquery in an expression reads it.
+
+    Such subqueries stand in the tree only: the plan does not know all that they read.
+    """
+    scans = sum(scan.relation == name for scan in plan.scans())
+    tables = sum(table.name == name for table in plan.spark.find_all(exp.Table))
+    return dict(plan.reads).get(name) if scans == tables else None
 
 
 def _job_reads(job: JobPlan, catalog: Catalog) -> Reads:

@@ -22,7 +22,8 @@ def unbounded_scans(plan: LogicalPlan) -> tuple[Scan, ...]:
     """The relations of a query whose rows never end."""
     if plan.bounded:
         return ()
-    return tuple(scan for scan in plan.scans() if not scan.bounded or (plan.kept and _never_ends(scan)))
+    scans = (node for node in (*plan.nodes(), *plan.subquery_nodes()) if isinstance(node, Scan))
+    return tuple(scan for scan in scans if not scan.bounded or (plan.kept and _never_ends(scan)))
 
 
 def _never_ends(scan: Scan) -> bool:

@@ -15,6 +15,7 @@ from penstock.catalog.model import DimensionDefinition, MaterializedViewDefiniti
 from penstock.catalog.system import find_system
 from penstock.errors import PenstockError, RuntimeFailure
 from penstock.plan.distinct_steps import plain_sessions
+from penstock.plan.scan_columns import columns_asked
 from penstock.plan.spark_text import spark_sql
 from penstock.plan.store_text import store_sql
 from penstock.runtime.bounded import bounded_frame
@@ -125,19 +126,9 @@ def _frame(engine: Engine, spark: SparkSession, plan: LogicalPlan, name: str, ke
         return spark.createDataFrame(engine.system_table(name))
     definition = engine.session.catalog[ObjectKey("relation", name)]
     if isinstance(definition, SourceDefinition):
-        return bounded_frame(engine, spark, definition, _columns_read(plan, name))
+        return bounded_frame(engine, spark, definition, columns_asked(plan, name))
     assert isinstance(definition, DimensionDefinition)
     return _dimension_frame(engine, spark, definition)
-
-
-def _columns_read(plan: LogicalPlan, name: str) -> tuple[str, ...] | None:
-    """The columns that are needed of a relation; None, for all, where a subquery in an expression reads it as well.
-
-    Such subqueries stand in the tree only: the plan does not know what they read.
-    """
-    scans = sum(scan.relation == name for scan in plan.scans())
-    tables = sum(table.name == name for table in plan.spark.find_all(exp.Table))
-    return dict(plan.reads).get(name) if scans == tables else None
 
 
 def _dimension_frame(engine: Engine, spark: SparkSession, definition: DimensionDefinition) -> DataFrame:

@@ -145,3 +145,42 @@ def test_a_time_to_live_that_does_nothing_is_told(query: str, words: str) -> Non
 def test_groups_over_a_table_change_as_it_is_read(query: str, mode: str, key: list[str] | None) -> None:
     found = as_json(query)
     assert (found["mode"], found["key"]) == (mode, key)
+
+
+@pytest.mark.parametrize(
+    ("query", "reads"),
+    [
+        (
+            "SELECT l.k FROM l WHERE l.k IN (SELECT b.k FROM b WHERE b.v > 3) AND NOT EXISTS (SELECT 1 FROM c WHERE c.k = l.k)",
+            ["l (k)", "b (k, v)", "c (id, k)"],
+        ),
+        ("SELECT l.k FROM l WHERE l.k IN (SELECT p.k FROM p WHERE p.v > 3)", ["l (k)", "p (k, v)"]),
+        ("SELECT l.k FROM l WHERE l.k IN (SELECT d.k FROM dim d)", ["l (k)", "dim (k)"]),
+        ("SELECT l.k, (SELECT MAX(b.v) FROM b WHERE b.k = l.k) AS most FROM l", ["l (k)", "b (k, v)"]),
+    ],
+)
+def test_what_only_a_subquery_names_is_read_too(query: str, reads: list[str]) -> None:
+    report = told(query)
+    assert sorted(lines(report, "reads")) == sorted(reads)
+    assert lines(report, "event time") == (["b.ts, delay 1 second"] if " b " in query else [])
+    counted = as_json(query)["summary"]["sources"]
+    assert counted == len([each for each in reads if not each.startswith("dim")])
+
+
+def test_a_question_that_is_answered_at_once_reads_what_its_subqueries_name() -> None:
+    """All columns of such a table, whatever the subquery needs."""
+    report = last(f"{STREAMS} EXPLAIN SELECT p.k FROM p WHERE p.v IN (SELECT d.k FROM dim d)")
+    assert lines(report, "reads") == ["p (k, v)", "dim (k, label)"]
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+def test_windows_that_the_view_store_joins_are_no_dimension(kind: str) -> None:
+    """The second reading of a subquery stands for the first, and is not sent to every task."""
+    windows = "(SELECT window_end AS w, k, COUNT(*) AS n FROM TUMBLE(b, ts, INTERVAL '1' MINUTE) GROUP BY window_start, window_end, k)"
+    query = f"WITH w AS {windows} SELECT one.k, one.n, other.n AS m FROM w AS one {kind} w AS other ON one.w > other.w AND one.k = other.k"
+    text = explain_text(told(query))
+    assert "Join  kind" in text
+    assert "strategy view store" in text
+    assert "DimensionJoin" not in text
+    assert "broadcast" not in text
+    assert as_json(query)["summary"]["dimensions"] == 0

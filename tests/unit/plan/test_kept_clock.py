@@ -45,6 +45,16 @@ def test_what_is_made_of_rows_has_the_time_of_the_newest(query: str, written: st
     assert written in answer(query)
 
 
+@pytest.mark.parametrize("query", ["SELECT id, {} AS t FROM a", "SELECT cat, MAX({}) AS t FROM a GROUP BY cat"])
+def test_in_a_select_list_the_moving_clock_is_the_time_of_the_batch(query: str) -> None:
+    """In conditions alone it moves on."""
+    moving, plain = (
+        planned(f"{MORE} CREATE MATERIALIZED VIEW v AS {query.format(each)}") for each in ("mz_now()", "NOW()")
+    )
+    assert spark_sql(moving.spark, pretty=False).casefold() == spark_sql(plain.spark, pretty=False).casefold()
+    assert not moving.kept
+
+
 def test_a_filter_is_of_the_row_also_below_groups() -> None:
     plan = planned(
         f"{MORE} CREATE MATERIALIZED VIEW v AS SELECT cat, COUNT(DISTINCT id) AS n FROM a WHERE ts < NOW() GROUP BY cat"

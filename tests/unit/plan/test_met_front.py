@@ -7,7 +7,7 @@ import pytest
 from penstock.plan.job_plan import plan_job
 from penstock.plan.nodes import Core, Join, all_nodes
 from penstock.plan.relation import Mode
-from tests.unit.plan.analysis import last, planned
+from tests.unit.plan.analysis import TRADES, last, planned
 
 DECLARED = """
 CREATE STREAM o (id BIGINT, cur STRING, at TIMESTAMP, seen AS PROCTIME(), WATERMARK FOR at AS at);
@@ -85,6 +85,21 @@ def test_the_keys_of_rows_that_change_need_not_be_selected(kind: str) -> None:
     assert met.meets
 
 
+@pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL"])
+def test_rows_without_a_key_are_told_apart_by_all_that_is_asked_of_them(kind: str) -> None:
+    query = (
+        f"SELECT o.id, r.rate FROM o {kind} JOIN p ON o.id = p.order_id AND p.amount > 3 JOIN {RATES} ON o.cur = r.cur"
+    )
+    plan = planned(f"{DECLARED} CREATE MATERIALIZED VIEW v AS {query};")
+    assert plan.mode is Mode.RETRACT
+    finish = plan_job(plan).finish
+    assert finish is not None
+    front, met = finish.stages[-3:-1]
+    assert front.unique == ("o_id", "o_cur", "p_order_id", "p_amount", "__copy")
+    assert met.meets
+    assert len(front.keys) == (4 if kind == "FULL" else 1)
+
+
 @pytest.mark.parametrize(
     ("query", "condition", "told"),
     [
@@ -95,11 +110,6 @@ def test_the_keys_of_rows_that_change_need_not_be_selected(kind: str) -> None:
             "DUPLICATE_ALIAS",
             '"r"',
         ),
-        (
-            f"SELECT o.id FROM o LEFT JOIN p ON o.id = p.order_id JOIN {RATES} ON o.cur = r.cur",
-            "VERSIONED_JOIN",
-            "apart",
-        ),
     ],
 )
 def test_mistakes_are_told_as_ever(query: str, condition: str, told: str) -> None:
@@ -108,6 +118,51 @@ def test_mistakes_are_told_as_ever(query: str, condition: str, told: str) -> Non
     assert error.condition == condition
     assert told in f"{error} {error.hint}"
     assert error.span is not None
+
+
+LAST = "(SELECT id, cur, at, ROW_NUMBER() OVER (PARTITION BY cur ORDER BY id) AS n FROM o) AS l"
+
+
+@pytest.mark.parametrize(
+    ("query", "told", "place"),
+    [
+        (
+            f"SELECT l.id FROM {LAST} LEFT SEMI JOIN {RATES} ON l.cur = r.cur WHERE l.n < 3",
+            "a SEMI JOIN as of PROCTIME() is not there yet, an inner one and LEFT JOIN are",
+            "FOR",
+        ),
+        (
+            f"SELECT l.id, p.amount FROM {LAST} JOIN p FOR SYSTEM_TIME AS OF PROCTIME() ON l.cur = p.cur WHERE l.n < 3",
+            "rows of a stream that are only added have no version that is current",
+            "FOR",
+        ),
+        (
+            f"SELECT l.id, r.rate FROM {LAST} JOIN {RATES} ON l.cur = r.cur AND RAND() > 0.3 WHERE l.n < 3",
+            "RAND differs each time it is computed",
+            "RAND",
+        ),
+        (
+            "SELECT o.id FROM o LEFT SEMI JOIN p FOR SYSTEM_TIME AS OF o.at ON o.cur = p.cur AND p.amount > 3",
+            "a SEMI JOIN as of an event time goes by the equalities of its key alone",
+            "o.cur",
+        ),
+        (
+            f"SELECT o.id, x.m FROM o LEFT JOIN (SELECT id, MAP(curs[0], 1) AS m FROM baskets) x ON x.id = o.id JOIN {RATES} ON r.cur = o.cur",
+            "no key tells the rows in front of it apart, and nothing says which values of type MAP<STRING, INT> are equal",
+            "FOR",
+        ),
+    ],
+)
+def test_a_refusal_tells_its_own_reason(query: str, told: str, place: str) -> None:
+    """The view store ranks the rows of a stream: that Spark by itself does not is no reason."""
+    script = f"{DECLARED} CREATE MATERIALIZED VIEW v AS {query};"
+    error = last(script).error
+    assert error is not None
+    assert error.condition == "VERSIONED_JOIN"
+    assert told in str(error)
+    assert "rank within a window" not in str(error.hint)
+    assert error.span is not None
+    assert (TRADES + script)[error.span.start :].startswith(place)
 
 
 MOST = "most FOR SYSTEM_TIME AS OF PROCTIME() AS m"

@@ -13,7 +13,7 @@ import pytest
 from penstock.plan.job_plan import JobPlan, plan_job
 from penstock.stores.views import ViewStore
 from penstock.stores.views.model import BatchCommit
-from tests.unit.plan.analysis import last, planned
+from tests.unit.plan.analysis import planned
 from tests.unit.stores.views.chaining import Core, counted, spec_of
 from tests.unit.stores.views.changing import Changing
 from tests.unit.stores.views.finishing import STREAMS, VIEW, Row, row_text
@@ -160,17 +160,3 @@ def test_joined_rows_meet_what_is_there_when_they_come(kind: str, tmp_path: Path
         assert counted(found.store.read(f"SELECT * FROM {VIEW}").table) == expected, f"batch {number}"
     assert met
     found.store.close()
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        f"SELECT f.n, m.id FROM (SELECT COUNT(*) AS n FROM l GROUP BY k) AS f {MEETS.replace('f.k', 'f.n')}",
-        f"SELECT f.id, m.id AS other FROM (SELECT l.id, l.k FROM l LEFT JOIN r ON l.id = r.id) AS f {MEETS}",
-    ],
-)
-def test_rows_that_nothing_tells_apart_are_refused_by_name(query: str) -> None:
-    error = last(f"{DECLARED} CREATE MATERIALIZED VIEW v AS {query};").error
-    assert error is not None
-    assert "tells them apart" in str(error)
-    assert error.span is not None

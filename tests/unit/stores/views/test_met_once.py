@@ -341,13 +341,6 @@ def test_the_time_may_be_computed_in_a_subquery() -> None:
             "SEMI JOIN",
         ),
         (
-            (
-                "SELECT b.auction FROM bid b JOIN side FOR SYSTEM_TIME AS OF NOW() AS t ON t.key = b.auction "
-                "JOIN added a ON a.key = b.auction JOIN side FOR SYSTEM_TIME AS OF NOW() AS s ON s.key = b.auction"
-            ),
-            "tells them apart",
-        ),
-        (
             "SELECT b.auction, NOW() FROM bid b JOIN side FOR SYSTEM_TIME AS OF NOW() AS s ON s.key = b.auction",
             "nothing keeps its value here",
         ),
