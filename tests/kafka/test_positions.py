@@ -162,6 +162,8 @@ def test_sources_that_end_at_a_moment_at_offsets_and_where_a_group_is(
         assert db.sql(f"SELECT p, n FROM t_{name} ORDER BY p, n").rows() == expected[name], name
     cut = [record.getMessage() for record in caplog.records if "option end_offsets" in record.getMessage()]
     assert cut == [
-        f"job places: option end_offsets of table t_places ends partition 1 of topic {topic} at 20, and it has offsets "
-        "up to 10 now: it ends there, and what comes later is not read"
+        (
+            f"job places: option end_offsets of table t_places ends partition 1 of topic {topic} at 20, and it has offsets "
+            "up to 10 now: it ends there, and what comes later is not read"
+        )
     ]

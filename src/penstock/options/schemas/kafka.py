@@ -375,7 +375,8 @@ def _moot(draft: Draft) -> Iterator[tuple[str, str]]:
         yield "kafka.auto.offset.reset", "it says where a group without offsets begins, with start = 'group'"
     if draft.role == "sink" and values.get("delivery") == "exactly_once" and "sink.parallelism" in given:
         yield "sink.parallelism", "an exactly-once sink has one writer"
-    if values.get("value.fields_include") == "EXCEPT_KEY" and draft.connector == "kafka" and not {"key.fields", "key_field"} & given:
+    keyed = draft.connector != "kafka" or {"key.fields", "key_field"} & given  # an upsert has the key of the table
+    if values.get("value.fields_include") == "EXCEPT_KEY" and not keyed:
         yield "value.fields_include", "no columns are in the key without key.fields"
     protocol = values.get("kafka.security.protocol", "PLAINTEXT")
     if isinstance(protocol, str) and not protocol.startswith("SASL"):
