@@ -107,7 +107,9 @@ def test_a_group_with_other_offsets_in_each_partition(cluster: Cluster, db: pens
     assert db.sql("SELECT p, n FROM v ORDER BY p, n").rows() == [*expected, (2, 99)]
 
 
-def test_sources_that_end_at_a_moment_at_offsets_and_where_a_group_is(cluster: Cluster, db: penstock.Database) -> None:
+def test_sources_that_end_at_a_moment_at_offsets_and_where_a_group_is(
+    cluster: Cluster, db: penstock.Database, caplog: pytest.LogCaptureFixture
+) -> None:
     """I10: nothing behind the end is read, however much is there, and the job is over then."""
     topic = cluster.topic(2)
     for partition in range(2):
@@ -158,3 +160,10 @@ def test_sources_that_end_at_a_moment_at_offsets_and_where_a_group_is(cluster: C
         assert db.sql(f"SELECT p, n FROM {name} ORDER BY p, n").rows() == rows, name
     for name in ("moment", "flink", "behind"):
         assert db.sql(f"SELECT p, n FROM t_{name} ORDER BY p, n").rows() == expected[name], name
+    cut = [record.getMessage() for record in caplog.records if "option end_offsets" in record.getMessage()]
+    assert cut == [
+        (
+            f"job places: option end_offsets of table t_places ends partition 1 of topic {topic} at 20, and it has offsets "
+            "up to 10 now: it ends there, and what comes later is not read"
+        )
+    ]

@@ -11,6 +11,7 @@ from typing import Final
 from sqlglot import exp
 
 from penstock.catalog.foreign_call import Arguments, ForeignFunction, call, foreign, invalid, number, renamed, text
+from penstock.catalog.foreign_json import has_whole_row, keep_nulls
 
 KEEPS_NULLS: Final = "keeps_nulls"  # said by the ORDER BY of an ARRAY_AGG that stands for ARRAY(SELECT …)
 
@@ -114,7 +115,8 @@ def _count_distinct(args: Arguments, _dialect: str | None) -> exp.Expr:
 
 
 def _jsonb_agg(args: Arguments, dialect: str | None) -> exp.Expr:
-    return call("to_json", _array_agg(args, dialect))
+    nulls = [keep_nulls()] if has_whole_row(args) else []
+    return call("to_json", _array_agg(args, dialect), *nulls)
 
 
 def _group_concat(args: Arguments, dialect: str | None) -> exp.Expr:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Final
 
 from sqlglot import exp
 
@@ -24,6 +25,7 @@ from penstock.catalog.foreign_call import (
     text,
 )
 
+WHOLE_ROW: Final = "whole_row"  # said in the meta of a struct that stands for the row of a relation
 _MODE = r"(?i)\s*(?:lax|strict)\s+"
 _QUOTED_KEY = r"\.?\[\s*(?:\"([^\"']*)\"|'([^\"']*)')\s*\]"
 _PATH = r"\$(?:\.[^.\[\]'\"*\s]+|\['[^']*'\]|\[\d+\]|\[\*\])*"
@@ -133,10 +135,19 @@ def _build_object(args: Arguments, _dialect: str | None) -> exp.Expr:
         raise invalid("jsonb_build_object", "keys and values must come in pairs", args[-1], "give each key a value")
     for key in args[::2]:
         required_text("jsonb_build_object", "key", key)
-    return call("to_json", call("named_struct", *args), _keep_nulls())
+    return call("to_json", call("named_struct", *args), keep_nulls())
 
 
-def _keep_nulls() -> exp.Expr:
+def _row_to_json(args: Arguments, _dialect: str | None) -> exp.Expr:
+    return call("to_json", args[0], keep_nulls())
+
+
+def has_whole_row(args: Arguments) -> bool:
+    """Whether a row of a relation is among what is written as JSON: PostgreSQL writes its NULLs too."""
+    return any(part.meta.get(WHOLE_ROW) for arg in args for part in arg.find_all(exp.Struct))
+
+
+def keep_nulls() -> exp.Expr:
     """Spark leaves NULL fields out of JSON unless told otherwise."""
     return call("map", text("ignoreNullFields"), text("false"))
 
@@ -149,6 +160,7 @@ JSON: dict[str, ForeignFunction] = {
     **foreign("2 STRING json_value", _json_value, "Flink", "get_json_object; an object comes back as its text"),
     **foreign("2 STRING json_query", _json_query, "Flink", "get_json_object, NULL for a scalar"),
     **foreign("2 BOOLEAN json_exists", _json_exists, "Flink", "whether the path leads to a value, be it null"),
+    **foreign("1 STRING row_to_json", _row_to_json, "PostgreSQL", "to_json of a struct or a relation, with nulls"),
     **foreign("1 STRING json_string", _json_string, "Flink", "to_json of a scalar or an array"),
     **foreign(
         "2.. STRING jsonb_extract_path_text json_extract_path_text",

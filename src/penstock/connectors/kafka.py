@@ -30,7 +30,7 @@ from penstock.connectors.kafka_frames import (
 from penstock.connectors.kafka_keys import check_keys
 from penstock.connectors.kafka_notes import KafkaNotes, load_notes, save_notes
 from penstock.connectors.kafka_offsets import KafkaOffset, folded_offset, nested, read_kafka_offset
-from penstock.connectors.kafka_positions import final_offsets, first_offsets, only_committed, skips_lost
+from penstock.connectors.kafka_positions import cut_ends, final_offsets, first_offsets, only_committed, skips_lost
 from penstock.connectors.metadata_columns import hidden_columns
 from penstock.connectors.option_values import integer, text
 from penstock.connectors.pulse import Pulse
@@ -212,7 +212,10 @@ class KafkaSource:
         notes = self._notes(request)
         if notes.ends is not None:
             return notes.ends
-        ends = self._by_number(request, self._final(request))
+        final = self._final(request)
+        for told in cut_ends(request.definition, final):
+            _LOG.warning("job %s: %s", request.job, told)
+        ends = self._by_number(request, final)
         if request.keep is not None:
             save_notes(request.keep, request.id, self._notes(request).with_ends(ends))
         return ends

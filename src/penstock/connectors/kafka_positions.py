@@ -72,6 +72,19 @@ def final_offsets(
     return {one: min(chosen.get(one, last), last) for one, last in ends.items()}
 
 
+def cut_ends(definition: SourceDefinition, final: Mapping[Partition, int]) -> list[str]:
+    """What is told where a source is to end behind the last record that there is."""
+    if text(definition.options.values, "end") != "offsets":
+        return []
+    given = _given(definition, "end_offsets", [*final])
+    return [
+        f"option end_offsets of {definition.kind} {definition.name} ends partition {number} of topic {topic} at "
+        f"{asked}, and it has offsets up to {final[topic, number]} now: it ends there, and what comes later is not read"
+        for (topic, number), asked in given.items()
+        if asked > final[topic, number]
+    ]
+
+
 def _first_ms(values: Mapping[str, object], option: str) -> int:
     """The first millisecond that is not before the moment of an option: records are dated in milliseconds."""
     return -(-(moment_us(values, option) or 0) // 1000)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from penstock.plan.rules.qualify import QUALIFIED
+from penstock.plan.rules.inner_order import QUALIFIED
 from penstock.plan.store_terms import DiffersError, Term, quoted
 from penstock.plan.store_text import ordered_text
 

@@ -12,17 +12,19 @@ from penstock.catalog.functions import (
     DENIED,
     NOT_YET,
     FunctionInfo,
+    aggregate_calls,
     find_function,
     nearest_function,
     return_type,
     spark_call,
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
-from penstock.plan.check_calls import check_call, check_schema
+from penstock.plan.check_calls import check_call, check_row, check_schema
 from penstock.plan.check_over import check_over, has_over, takes_any_order
 from penstock.plan.check_types import check_arguments
 from penstock.plan.infer import assignable
 from penstock.plan.named_arguments import with_arguments_in_place
+from penstock.plan.nested_maps import with_entries, with_maps
 from penstock.plan.nested_types import lambda_parameters, nested_call_type
 from penstock.plan.ordered_calls import without_order
 from penstock.plan.sql_functions import in_place
@@ -100,6 +102,7 @@ def _known(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) ->
         bound[1] = as_moment(bound[1])
     check_arguments(node.name, bound, arguments)
     check_schema(node, bound)
+    check_row(node, bound)
     types = [type_of(argument) for argument in bound]
     found = return_type(info, types) or nested_call_type(node.name.lower(), bound)
     result = typed(spark_call(node.name, bound, dialect=binder.dialect), found)
@@ -138,7 +141,9 @@ def _aggregate(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo
     check_call(node, bound)
     # An order inside changes nothing about the type of what is aggregated.
     types = [type_of(argument.this if isinstance(argument, exp.Order) else argument) for argument in bound]
-    result = typed(spark_call(node.name, bound, dialect=binder.dialect), return_type(info, types))
+    entries = with_entries(node, bound)
+    made = spark_call(node.name, entries or bound, dialect=binder.dialect)
+    result = typed(with_maps(made) if entries else made, return_type(info, types))
     return mark_aggregate(result, format_tree(node))
 
 
@@ -232,7 +237,7 @@ def bind_over(binder: ExpressionBinder, node: exp.Window) -> exp.Expr:
         unmark_aggregate(function)
     else:
         unmark_aggregates(function)
-    arguments: dict[str, object] = {"this": function}
+    arguments: dict[str, object] = {}
     for key, value in node.args.items():
         if key == "this" or value is None:
             continue
@@ -246,11 +251,33 @@ def bind_over(binder: ExpressionBinder, node: exp.Window) -> exp.Expr:
     if takes_any_order(node):
         # what knows more adds columns, so that it is always the same one: see penstock.plan.finish_orders
         arguments["order"] = exp.Order(expressions=[exp.Ordered(this=typed(number(1), INT), nulls_first=True)])
-    bound = exp.Window(**arguments)
-    check_over(bound, node)
+    places = _under_over(function)
+    made = [_with_over(each, arguments) for each in places]
+    for bound in made:
+        check_over(bound, node)
     binder.over.append(node)
-    bound.meta["penstock_over"] = format_tree(node)
-    return typed(bound, type_of(function))
+    if places == [function]:
+        return made[0]
+    for each, bound in zip(places, made, strict=True):
+        each.replace(bound)
+    return function
+
+
+def _under_over(function: exp.Expr) -> list[exp.Expr]:
+    """What OVER stands behind: the function, or the aggregates in what Spark has in its place, such as to_json(…)."""
+    calls = aggregate_calls(function) if isinstance(function, exp.Anonymous | exp.Coalesce) else []
+    filtered = [call.parent if isinstance(call.parent, exp.Filter) else call for call in calls]
+    if not filtered or any(each is function for each in filtered):
+        return [function]
+    within = {id(node) for each in filtered for node in each.walk() if node is not each}
+    return [each for each in filtered if id(each) not in within]  # the others are those of groups
+
+
+def _with_over(function: exp.Expr, arguments: dict[str, object]) -> exp.Window:
+    made = exp.Window(**arguments).copy()
+    made.set("this", function.copy())
+    typed(made, type_of(function))
+    return made
 
 
 def _refuse_user_over(binder: ExpressionBinder, inner: exp.Expr) -> None:

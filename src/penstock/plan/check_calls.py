@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from penstock.errors import ResolutionError
 from penstock.plan.schema_literals import schema_fault
+from penstock.plan.trees import type_of
 from penstock.sql.spans import own_span, span_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,13 @@ _LISTS: Final = frozenset({"listagg", "string_agg"})  # WITHIN GROUP tells them 
 def check_call(node: exp.Anonymous, bound: Sequence[exp.Expr]) -> None:
     """Raise INVALID_ARGUMENT at a call that no row could make right; its arguments are counted and bound already."""
     name = node.name.lower()
+    if name != "count" and any(isinstance(argument, exp.Star) for argument in node.expressions):
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"function {node.name} is called with *",
+            hint="give it the columns it works on; the name of a relation stands for its whole row",
+            span=own_span(node),
+        )
     needs_order = name in _ORDERED or (name == "mode" and not bound)
     if needs_order and _order(node) is None:
         given = ", ".join("0.5" for _ in bound)
@@ -47,6 +55,18 @@ def check_call(node: exp.Anonymous, bound: Sequence[exp.Expr]) -> None:
     place = _FRACTIONS.get(name)
     if place is not None and place < len(bound):
         _check_fraction(node, bound[place], node.expressions[place])
+
+
+def check_row(node: exp.Anonymous, bound: Sequence[exp.Expr]) -> None:
+    """Raise TYPE_MISMATCH at a function of rows that is given something else."""
+    kind = type_of(bound[0]) if node.name.lower() == "row_to_json" else None
+    if kind is not None and kind.name != "STRUCT":
+        raise ResolutionError(
+            "TYPE_MISMATCH",
+            f"function {node.name} takes a row, not {kind}",
+            hint="give it a relation by its name, or STRUCT(…); JSON_STRING writes any other value",
+            span=span_of(node.expressions[0]) or own_span(node),
+        )
 
 
 def _order(node: exp.Anonymous) -> list[exp.Expr] | None:

@@ -18,6 +18,7 @@ from penstock.plan.null_rows import made_up, null_of_nulls
 from penstock.plan.prune import columns_read
 from penstock.plan.relation import Mode
 from penstock.plan.spark_blocks import aggregates, relations, scans
+from penstock.plan.store_aggregates import is_list
 from penstock.plan.store_terms import UNKNOWN, kept
 from penstock.plan.store_text import writable
 from penstock.plan.store_unnest import arrays_of, makes_rows_of
@@ -302,7 +303,7 @@ class CoreRows:
                 if id(child) in guards:
                     when = (*when, guards[id(child)])
                 hoists = isinstance(child, _SCALAR) and of_rows(child, [alias]) and computable(child)
-                if child is node.args.get("this") and isinstance(node, AROUND_CALLS):
+                if (child is node.args.get("this") and isinstance(node, AROUND_CALLS)) or is_list(child):
                     hoists = False  # a function of many rows
                 # Of a field of a struct with its name, and of a WHEN of a CASE, only what they hold is a value.
                 if isinstance(child, exp.PropertyEQ) or (isinstance(child, exp.If) and isinstance(node, exp.Case)):

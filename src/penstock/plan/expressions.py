@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sqlglot import exp
 
+from penstock.catalog.foreign_json import WHOLE_ROW
 from penstock.catalog.functions import (
     aggregate_calls,
     date_part,
@@ -314,6 +315,7 @@ class ExpressionBinder:
         """`STRUCT(a, b AS x)`: each field is written with the name that it has, which Spark finds by itself only where
         the columns have theirs."""
         bound = exp.Struct(expressions=named_fields([self.bind(part) for part in node.expressions]))
+        bound.meta[WHOLE_ROW] = node.meta.get(WHOLE_ROW)
         return typed(bound, infer(bound))
 
     def bind_name(self, node: exp.Identifier) -> exp.Expr:

@@ -29,7 +29,7 @@ def settle_lists(tree: exp.Expr) -> None:
             made = _within_group(node)
         if made is not None:
             made.meta.update(node.meta)
-            named = made.this if isinstance(made, exp.Filter) else made
+            named = _within(made)
             stand_in(named, _written(named) or node)
             node.replace(made)
 
@@ -102,15 +102,29 @@ def _map(named: exp.Expr) -> exp.Expr | None:
     ordered = named.expressions[0].find(exp.Anonymous, bfs=True) if _is(named, "transform") else None
     if ordered is None or not _is(ordered, "array") or not _is(ordered.expressions[0], "sort_array"):
         return None
-    collected, condition = ordered.expressions[0].expressions[0], None
-    if isinstance(collected, exp.Filter):
-        collected, condition = collected.this, collected.expression
+    around = ordered.expressions[0].expressions[0]
+    collected = _within(around)
     given = collected.expressions[0] if _is(collected, "collect_set") else None
     if not _is(given, "if") or not _is(given.expressions[2], "named_struct"):
         return None
     _, key, _, value = given.expressions[2].expressions
-    made = call(MAP_OF, key.copy(), value.copy())
-    return made if condition is None else exp.Filter(this=made, expression=condition.copy())
+    return _put_within(around, call(MAP_OF, key.copy(), value.copy()))
+
+
+def _within(around: exp.Expr) -> exp.Expr:
+    """The aggregate that FILTER and OVER stand behind."""
+    while isinstance(around, exp.Filter | exp.Window):
+        around = around.this
+    return around
+
+
+def _put_within(around: exp.Expr, made: exp.Expr) -> exp.Expr:
+    """The same FILTER and OVER behind another aggregate."""
+    if not isinstance(around, exp.Filter | exp.Window):
+        return made
+    copied = around.copy()
+    copied.set("this", _put_within(around.this, made))
+    return copied
 
 
 def _is(node: object, name: str) -> TypeGuard[exp.Anonymous]:
@@ -127,9 +141,8 @@ def _sorted_list(node: exp.Anonymous) -> exp.Expr | None:
     ordered = node.expressions[0]
     if not isinstance(ordered, exp.Anonymous) or ordered.name not in ("sort_array", "array_sort"):
         return None
-    collected, condition = ordered.expressions[0], None
-    if isinstance(collected, exp.Filter):
-        collected, condition = collected.this, collected.expression
+    around = ordered.expressions[0]
+    collected = _within(around)
     if not isinstance(collected, exp.Anonymous) or collected.name not in ("collect_list", "collect_set"):
         return None
     given = collected.expressions[0]
@@ -147,8 +160,7 @@ def _sorted_list(node: exp.Anonymous) -> exp.Expr | None:
     ]
     if collected.name == "collect_set":
         value = exp.Distinct(expressions=[value])
-    made = call(LIST_OF_ROWS if rows is given else SORTED_LIST, value.copy(), *terms)
-    return made if condition is None else exp.Filter(this=made, expression=condition.copy())
+    return _put_within(around, call(LIST_OF_ROWS if rows is given else SORTED_LIST, value.copy(), *terms))
 
 
 def _first(name: str, *, whole: bool) -> bool:

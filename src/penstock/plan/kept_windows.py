@@ -17,7 +17,7 @@ from sqlglot import exp
 from penstock.plan.moving_clock import MOVING
 from penstock.plan.nodes import Scan, WindowAssign, all_nodes
 from penstock.plan.relation import Mode
-from penstock.plan.rules.qualify import QUALIFIED
+from penstock.plan.rules.inner_order import QUALIFIED
 from penstock.plan.trees import own_nodes
 from penstock.sql.nodes import WindowCall, WindowPart, WindowTable
 from penstock.sql.statements import Emit

@@ -191,13 +191,13 @@ class _Asked:
         """The plan; `kept`: over the whole of what has come so far, `inlined`: with the queries of views in their
         places, `open_windows`: with windows that show each change, as they never close."""
         session, query, kind = self.session, self.query, self.kind
-        if isinstance(query.tree.args.get("limit"), exp.Fetch):
-            tree = with_ties(query.tree.copy())
-            assert isinstance(tree, exp.Query)
-            query = replace(query, tree=tree)
         # A bare query over views and tables is answered at once, from what they hold now; only if it reads a stream is
         # it a job. A view keeps both readings open: it is inlined where it is used.
         continuous = kind not in ("result", "view") or _reads_stream(session, query.tree)
+        if isinstance(query.tree.args.get("limit"), exp.Fetch):
+            tree = with_ties(query.tree.copy())
+            assert isinstance(tree, exp.Query)
+            query = replace(query, tree=_unordered(tree) if continuous else tree)
         stored = (kind != "result" or kept) and not self.by_position  # under the names of its columns
         unordered = kind not in ("result", "view") and _order_tells_nothing(query.tree)
         if unordered:

@@ -56,6 +56,7 @@ from penstock.plan.trees import (
     select,
     subquery,
 )
+from penstock.plan.whole_rows import with_whole_rows
 from penstock.plan.window_inputs import with_window_times, without_own_bounds
 from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall
@@ -76,6 +77,7 @@ def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, 
     note_advice(context, written)
     written = with_places(context.catalog, written)
     written = with_columns_of_stars(written, lambda query: _scope_of(context, query, outer))
+    written = with_whole_rows(written, lambda query: _scope_of(context, query, outer))
     written = with_window_times(context.catalog, written)
     windows = _grouping_windows(written)
     grace = next((call.args["grace"] for call in windows if call.args.get("grace") is not None), None)

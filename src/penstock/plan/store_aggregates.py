@@ -71,7 +71,7 @@ def aggregate_term(write: StoreExpressions, node: exp.Expr) -> Term | None:
     if isinstance(call, exp.Anonymous) and call.name == "to_json" and not condition and is_list(call.expressions[0]):
         return _json(write.term(call.expressions[0]))
     if isinstance(call, exp.Anonymous) and call.name == MAP_OF:
-        return _map(write.term(call.expressions[0]), write.term(call.expressions[1]), condition)
+        return map_of(write.term(call.expressions[0]), write.term(call.expressions[1]), condition)
     if isinstance(call, exp.Anonymous) and call.name.lower() in IN_ORDER:
         return in_order(write, call.name.lower(), list(call.expressions), condition)
     if not isinstance(call, exp.Anonymous) or call.name.lower() not in AGGREGATES:
@@ -279,7 +279,11 @@ def _distinct_in_order(value: Term, order: exp.Ordered, kind: SqlType, suffix: s
 
 def is_list(node: exp.Expr) -> bool:
     """Whether an aggregate gives all its values, as a list or a map."""
-    call = node.this if isinstance(node, exp.Filter) else node
+    call = node
+    while isinstance(call, exp.Filter | exp.Window):
+        call = call.this
+    if isinstance(call, exp.Anonymous) and call.name == "transform_values":
+        return is_list(call.expressions[0])
     return isinstance(call, exp.Anonymous) and call.name in (*_LISTS, SORTED_LIST, LIST_OF_ROWS, MAP_OF)
 
 
@@ -292,7 +296,7 @@ def _json(term: Term) -> Term:
     return Term(f"CAST(to_json({term.sql}) AS VARCHAR)", STRING)
 
 
-def _map(key: Term, value: Term, suffix: str) -> Term:
+def map_of(key: Term, value: Term, suffix: str) -> Term:
     """All keys but NULL in their order, each with the largest of its values."""
     if key.known.name not in _ORDERED or not (value.known.name in _ORDERED or is_nested(value.known)):
         raise DiffersError

@@ -35,6 +35,7 @@ _NOT_ASKED: Final = (
 )  # fmt: skip
 # Inside an expression, what the store answers by itself.
 _OWN: Final = (exp.Window, exp.Filter, exp.Subquery, exp.Exists)
+_OF_ALL: Final = frozenset({"to_json", "transform_values"})
 _NAME_DIGITS: Final = 20
 
 
@@ -79,15 +80,15 @@ def _named(called: tuple[str, ...], functions: tuple[str, ...]) -> tuple[str, ..
 
 
 def _can_be_asked(node: exp.Expr) -> bool:
-    own = _is_own(node) and not _is_json_of_all(node)
+    own = _is_own(node) and not _is_made_of_all(node)
     if isinstance(node, _NOT_ASKED) or own or nondeterministic_call(node) is not None:
         return False
     return not any(isinstance(inner, exp.In) and inner.args.get("query") is not None for inner in node.walk())
 
 
-def _is_json_of_all(node: exp.Expr) -> bool:
-    """JSON_AGG and its kin: the store gathers the values, and Spark writes them as one text."""
-    return isinstance(node, exp.Anonymous) and node.name == "to_json" and is_list(node.expressions[0])
+def _is_made_of_all(node: exp.Expr) -> bool:
+    """JSON_AGG and maps of maps: the store gathers the values, and Spark makes one text or one map of them."""
+    return isinstance(node, exp.Anonymous) and node.name in _OF_ALL and is_list(node.expressions[0])
 
 
 def _is_own(node: exp.Expr) -> bool:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from penstock.plan.store_aggregates import AGGREGATES, IN_ORDER, aggregate_call, in_order
-from penstock.plan.store_lists import SORTED_LIST, SORTED_TEXT
+from penstock.plan.store_aggregates import AGGREGATES, IN_ORDER, aggregate_call, in_order, map_of
+from penstock.plan.store_lists import MAP_OF, SORTED_LIST, SORTED_TEXT
 from penstock.plan.store_terms import DiffersError, Term, as_type, common, is_whole, told_apart_alike
 from penstock.plan.trees import signed_number, whole_number
 from penstock.types import DOUBLE, INT
@@ -65,6 +65,8 @@ def _listed(write: StoreExpressions, call: exp.Expr, order: exp.Expr | None, suf
         terms = [term.copy() for term in order.expressions] if order is not None else []
         value, separator = (*call.expressions, exp.Literal.string(""))[:2]
         return in_order(write, SORTED_TEXT, [value, separator, *terms], suffix)
+    if call.name == MAP_OF:
+        return map_of(write.term(call.expressions[0]), write.term(call.expressions[1]), suffix)
     return in_order(write, call.name, list(call.expressions), suffix) if call.name in IN_ORDER else None
 
 

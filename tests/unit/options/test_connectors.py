@@ -137,6 +137,18 @@ def test_what_changes_nothing_about_a_login_or_a_writer_is_said() -> None:
     assert told not in resolve(writers, role="sink").notices
 
 
+def test_what_a_source_of_kafka_has_no_use_for_is_said() -> None:
+    told = "option delivery is for what INSERT INTO writes here"
+    assert any(notice.startswith(told) for notice in resolve({**KAFKA, "delivery": "exactly_once"}).notices)
+    assert not any(told in notice for notice in resolve({**KAFKA, "delivery": "exactly_once"}, role="sink").notices)
+    told = "option value.fields_include changes nothing here: no columns are in the key without key.fields"
+    for role in ("source", "sink"):
+        assert told in resolve({**KAFKA, "value.fields_include": "EXCEPT_KEY"}, role=role).notices
+        assert told not in resolve({**KAFKA, "value.fields_include": "ALL"}, role=role).notices
+        keyed = {**KAFKA, "value.fields_include": "EXCEPT_KEY", "key.fields": "a"}
+        assert told not in resolve(keyed, role=role).notices
+
+
 @pytest.mark.parametrize("key", ["properties.group.id", "kafka.topic", "kafka.fetch.min.bytes"])
 def test_keys_that_only_kafka_has_mean_kafka(key: str) -> None:
     written = {key: "1"} if key == "kafka.topic" else {"topic": "t", key: "1"}

@@ -31,6 +31,19 @@ RANKED = {
     "SELECT k, COUNT(*) AS c FROM a GROUP BY k ORDER BY c DESC FETCH FIRST 2 ROWS WITH TIES": (
         "SELECT k, count(*) AS c FROM a GROUP BY k QUALIFY rank() OVER (ORDER BY count(*) DESC) <= 2"
     ),
+    "SELECT k FROM a ORDER BY n DESC, m + 1 FETCH FIRST 2 ROWS WITH TIES": "SELECT k FROM a QUALIFY rank() OVER (ORDER BY n DESC, m) <= 2",
+    "SELECT k FROM a QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY m) = 1 ORDER BY n FETCH FIRST 2 ROWS WITH TIES": (
+        "SELECT k FROM (SELECT k, n FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY m) = 1) QUALIFY rank() OVER (ORDER BY n) <= 2"
+    ),
+    "SELECT k FROM a QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY m) = 1 ORDER BY n DESC, k LIMIT 2": (
+        "SELECT k FROM (SELECT k, n FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY m) = 1) ORDER BY n DESC, k LIMIT 2"
+    ),
+    "SELECT DISTINCT ON (k) m FROM a ORDER BY k DESC, n, m LIMIT 2": (
+        "SELECT m FROM (SELECT DISTINCT ON (k) k, m FROM a ORDER BY k DESC, n, m) ORDER BY k DESC LIMIT 2"
+    ),
+    "SELECT m, DENSE_RANK() OVER (ORDER BY n) AS r FROM a ORDER BY r DESC FETCH FIRST 2 ROWS WITH TIES": (
+        "FROM (SELECT m, dense_rank() OVER (ORDER BY n) AS r FROM a) QUALIFY rank() OVER (ORDER BY r DESC) <= 2"
+    ),
     "SELECT DISTINCT k FROM a ORDER BY k FETCH FIRST 2 ROWS WITH TIES": "SELECT DISTINCT k FROM a ORDER BY k NULLS FIRST LIMIT 2",
     "SELECT n FROM a UNION ALL SELECT m FROM a ORDER BY 1 DESC FETCH FIRST 3 ROWS WITH TIES": (
         "FROM (SELECT n FROM a UNION ALL SELECT m FROM a) QUALIFY rank() OVER (ORDER BY n DESC) <= 3"
@@ -63,12 +76,19 @@ def test_a_view_of_the_first_rows_is_answered_by_the_store() -> None:
     assert "rank()" in job.finish.view.text
 
 
+def test_ties_of_what_is_followed_have_no_order() -> None:
+    plan = planned("SELECT symbol FROM trades ORDER BY price DESC FETCH FIRST 2 ROWS WITH TIES")
+    assert plan.kept
+    assert plan.spark.args.get("order") is None
+
+
 @pytest.mark.parametrize(
     ("query", "condition"),
     [
         ("SELECT k FROM s FETCH FIRST 2 ROWS WITH TIES", "INVALID_ARGUMENT"),
         ("SELECT k FROM s ORDER BY k FETCH FIRST 'a' ROWS WITH TIES", "INVALID_ARGUMENT"),
         ("SELECT k FROM s ORDER BY k FETCH FIRST 2 ROWS WITH", "SYNTAX_ERROR"),
+        ("SELECT DISTINCT k FROM s ORDER BY n FETCH FIRST 2 ROWS WITH TIES", "UNKNOWN_COLUMN"),
     ],
 )
 def test_without_an_order_nothing_ties(query: str, condition: str) -> None:

@@ -132,6 +132,20 @@ def cases() -> list[tuple[str, s.Statement]]:
             ),
         ),
         (
+            "SUBSCRIBE v WITH (SNAPSHOT false, PROGRESS = false)",
+            s.Subscribe(target=v, options=(s.Option("SNAPSHOT", s.OptionValue("boolean", Secret("false"))),)),
+        ),
+        (
+            "SUBSCRIBE v WITH (SNAPSHOT) ENVELOPE DEBEZIUM",
+            s.Subscribe(
+                target=v,
+                options=(
+                    s.Option("SNAPSHOT", s.OptionValue("boolean", Secret("true"))),
+                    s.Option("changes", text_value("debezium")),
+                ),
+            ),
+        ),
+        (
             "SUBSCRIBE v WITH (changes = 'debezium')",
             s.Subscribe(target=v, options=(s.Option("changes", text_value("debezium")),)),
         ),
@@ -341,7 +355,14 @@ def test_statements_and_clauses_that_are_planned(text: str, condition: str) -> N
             "CREATE SINK s FROM v INTO KAFKA CONNECTION k (TOPIC 't', PARTITION BY = a) KEY (a) FORMAT JSON",
             "Materialize",
         ),
-        ("SUBSCRIBE v WITH (PROGRESS)", "Materialize"),
+        ("SUBSCRIBE v WITH (PROGRESS)", "SUBSCRIBE … WITH (PROGRESS) of Materialize"),
+        (
+            "SUBSCRIBE (SELECT 1) ENVELOPE UPSERT (KEY (a)) WITH (SNAPSHOT, PROGRESS true)",
+            "SUBSCRIBE … WITH (PROGRESS) of Materialize",
+        ),
+        ("SUBSCRIBE v WITH (SNAPSHOT = false) AS OF 12", "SUBSCRIBE … AS OF of Materialize"),
+        ("SUBSCRIBE v UP TO 12", "SUBSCRIBE … UP TO of Materialize"),
+        ("SUBSCRIBE v ENVELOPE UPSERT (KEY (a)) WITHIN TIMESTAMP ORDER BY a", "SUBSCRIBE … WITHIN of Materialize"),
         ("CREATE TABLE t (a INT) WITH ('connectors' = '[]')", "Feldera"),
         ("CREATE MATERIALIZED VIEW v WITH ('emit_final' = 'd') AS SELECT 1", "Feldera"),
         ("LATENESS v.c INTERVAL 1 HOUR", "Feldera"),

@@ -361,6 +361,8 @@ def _notices(draft: Draft) -> tuple[str, ...]:
     if draft.values.get("start") == "group" and "group_id" not in draft.given:
         found.append("start = 'group' without group_id begins at the latest offset")
     found += (f"option {key} changes nothing here: {reason}" for key, reason in _moot(draft))
+    if draft.role == "source" and "delivery" in draft.given:
+        found.append("option delivery is for what INSERT INTO writes here: reading is exactly once without it")
     if "bootstrap_servers" not in draft.given:
         found.append("bootstrap_servers comes from the setting kafka.bootstrap_servers")
     return tuple(found)
@@ -373,6 +375,9 @@ def _moot(draft: Draft) -> Iterator[tuple[str, str]]:
         yield "kafka.auto.offset.reset", "it says where a group without offsets begins, with start = 'group'"
     if draft.role == "sink" and values.get("delivery") == "exactly_once" and "sink.parallelism" in given:
         yield "sink.parallelism", "an exactly-once sink has one writer"
+    keyed = draft.connector != "kafka" or {"key.fields", "key_field"} & given  # an upsert has the key of the table
+    if values.get("value.fields_include") == "EXCEPT_KEY" and not keyed:
+        yield "value.fields_include", "no columns are in the key without key.fields"
     protocol = values.get("kafka.security.protocol", "PLAINTEXT")
     if isinstance(protocol, str) and not protocol.startswith("SASL"):
         for key in ("kafka.sasl.username", "kafka.sasl.jaas.config", "kafka.sasl.mechanism"):

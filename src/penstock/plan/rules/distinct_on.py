@@ -32,6 +32,7 @@ def distinct_on(tree: exp.Expr) -> exp.Expr:
         place = next((node.meta for node in on.walk() if "start" in node.meta), None)
         rank.this.meta.update(place or {})
         select.set("distinct", None)
-        select.set("order", None)
+        if not any(select.args.get(clause) for clause in ("limit", "offset")):
+            select.set("order", None)  # it has said which row of each key is taken
         select.set("qualify", exp.Qualify(this=exp.EQ(this=rank, expression=exp.Literal.number(1))))
     return qualify(tree)

@@ -20,7 +20,8 @@ from penstock.plan.joins import conjuncts_of
 from penstock.plan.names import output_name
 from penstock.plan.quantified import is_quantified
 from penstock.plan.rules.group_by_references import alias_of
-from penstock.plan.rules.qualify import QUALIFIED, named_items
+from penstock.plan.rules.inner_order import QUALIFIED
+from penstock.plan.rules.qualify import named_items
 from penstock.plan.scope import same_name
 from penstock.plan.trees import inside_out, own_nodes, subquery, whole_number
 

@@ -15,10 +15,10 @@ from sqlglot import exp
 
 from penstock.plan.names import output_name
 from penstock.plan.rules.group_by_references import alias_of
+from penstock.plan.rules.inner_order import QUALIFIED, order_inside
 from penstock.plan.scope import same_name
 from penstock.plan.trees import inside_out
 
-QUALIFIED = "__qualified"
 OUTSIDE = ("order", "limit", "offset", "distinct")
 
 
@@ -49,9 +49,12 @@ def _rewrite(select: exp.Select, clause: exp.Qualify) -> exp.Select:
         reference = exp.column(name, quoted=True)
         reference.meta.update(node.meta)
         node.replace(reference)
+    outside = {key: select.args.get(key) for key in OUTSIDE}
+    if isinstance(outside["order"], exp.Order) and outside["distinct"] is None:
+        outside["order"], ordering = order_inside(outside["order"], items, f"{QUALIFIED}_", len(added))
+        added += ordering
     inner.set("expressions", [*items, *added])
     source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(QUALIFIED, quoted=True)))
-    outside = {key: select.args.get(key) for key in OUTSIDE}
     where = exp.Where(this=condition.this.copy())
     return exp.Select(expressions=outputs, from_=exp.From(this=source), where=where, **outside)
 

@@ -19,7 +19,8 @@ from sqlglot import exp
 
 from penstock.catalog.functions import find_function
 from penstock.plan.rules.group_by_references import alias_of
-from penstock.plan.rules.qualify import OUTSIDE, QUALIFIED, named_items
+from penstock.plan.rules.inner_order import QUALIFIED, order_inside
+from penstock.plan.rules.qualify import OUTSIDE, named_items
 from penstock.plan.table_functions import is_table_function
 from penstock.plan.trees import inside_out, own_nodes
 
@@ -57,13 +58,16 @@ def _of_subquery(select: exp.Select, item: exp.Expr) -> exp.Select:
     inner.set("expressions", [each for at, each in enumerate(inner.expressions) if at != place])
     items, outputs = named_items(inner)
     arguments = [exp.alias_(each.copy(), name, quoted=True) for each, name in zip(given, names, strict=True)]
-    inner.set("expressions", [*items, *arguments])
+    outside = {clause: select.args.get(clause) for clause in OUTSIDE}
+    ordering: list[exp.Expr] = []
+    if isinstance(outside["order"], exp.Order) and outside["distinct"] is None:
+        outside["order"], ordering = order_inside(outside["order"], [*items, item], f"{QUALIFIED}_order_")
+    inner.set("expressions", [*items, *arguments, *ordering])
     maker = item.copy()
     _call(maker).set("expressions", [exp.column(name, quoted=True) for name in names])
     if len(outputs) < len(items):  # several stars are one outside, which stands in front
         place = len(outputs)
     source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(_GIVEN, quoted=True)))
-    outside = {clause: select.args.get(clause) for clause in OUTSIDE}
     made = exp.Select(expressions=[*outputs[:place], maker, *outputs[place:]], from_=exp.From(this=source), **outside)
     _rewrite(made, maker)
     return made

@@ -20,7 +20,8 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError
 from penstock.plan.check_over import called_over
-from penstock.plan.rules.qualify import OUTSIDE, QUALIFIED, is_star, named_items
+from penstock.plan.rules.inner_order import QUALIFIED, order_above
+from penstock.plan.rules.qualify import OUTSIDE, is_star, named_items
 from penstock.plan.time_bounds import constant_us
 from penstock.plan.trees import call, number, whole_number
 from penstock.sql.spans import own_span, span_of
@@ -92,11 +93,13 @@ class _Sessions:
         columns = [(each, None if isinstance(each, exp.Star) else self._column(next(written), each)) for each in seen]
         names = {each.name for each, over in columns if over is None}
         passed = [_among(each, names) for each, over in columns if over is None]
+        outside = {clause: self._select.args.get(clause) for clause in OUTSIDE}
+        if isinstance(outside["order"], exp.Order) and outside["distinct"] is None:
+            outside["order"] = order_above(outside["order"], self._select.expressions, self._over_sessions)
         rows.set("expressions", [*plain, *self._read, *self._begins])
         hidden = [_passed(each) for each in self._read]
         numbered = exp.Select(expressions=[*passed, *hidden, *self._numbers], from_=_from(rows, _BEGUN))
         shown = [_among(each, names) if over is None else over for each, over in columns]
-        outside = {clause: self._select.args.get(clause) for clause in OUTSIDE}
         return exp.Select(expressions=shown, from_=_from(numbered, _ROWS), **outside)
 
     def _column(self, item: exp.Expr, seen: exp.Expr) -> exp.Expr | None:

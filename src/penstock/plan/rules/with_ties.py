@@ -3,6 +3,8 @@
     SELECT id, price FROM bids ORDER BY price DESC FETCH FIRST 3 ROWS WITH TIES
     -> SELECT id, price FROM bids QUALIFY RANK() OVER (ORDER BY price DESC) <= 3
 
+Of DISTINCT, QUALIFY and an order by functions with OVER the rows are known first: the rank stands around them.
+
 Behind an OFFSET the rows before it are left out one by one, whatever they tie with.
 """
 
@@ -11,11 +13,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from penstock.errors import ResolutionError
-from penstock.plan.names import output_name
+from penstock.plan.rules.inner_order import QUALIFIED, column_name, order_inside, orders_over
 from penstock.plan.trees import inside_out, number, whole_number
 from penstock.sql.spans import span_of
 
 _TIES = "__ties"
+_ORDER = f"{QUALIFIED}_tie_"
 
 
 def with_ties(tree: exp.Expr) -> exp.Expr:
@@ -45,8 +48,13 @@ def _ranked(query: exp.Query, fetch: exp.Fetch, *, outermost: bool) -> exp.Selec
     made = query.copy()
     for clause in ("order", "limit", "offset"):
         made.set(clause, None)
-    if not isinstance(made, exp.Select) or any(made.args.get(clause) for clause in ("distinct", "qualify")):
+    if not isinstance(made, exp.Select) or _is_below(made, order):
         assert isinstance(made, exp.Query)
+        if isinstance(made, exp.Select) and not _is_distinct(made):
+            if made.args.get("distinct") is not None:
+                made.set("order", order.copy())  # DISTINCT ON takes the first row of each key in the same order
+            order, added = order_inside(order, made.expressions, _ORDER)
+            made.set("expressions", [*made.expressions, *added])
         inner = exp.Subquery(this=made, alias=exp.TableAlias(this=exp.to_identifier(_TIES, quoted=True)))
         made = exp.Select(expressions=[exp.Star()], from_=exp.From(this=inner))
     by = exp.Order(expressions=[_term(query, entry, wrapped=made) for entry in order.expressions])
@@ -58,6 +66,16 @@ def _ranked(query: exp.Query, fetch: exp.Fetch, *, outermost: bool) -> exp.Selec
     if outermost:
         made.set("order", order.copy())
     return made
+
+
+def _is_below(select: exp.Select, order: exp.Order) -> bool:
+    """Whether the rows of a query are known before they have a rank."""
+    return any(select.args.get(clause) for clause in ("distinct", "qualify")) or orders_over(select, order)
+
+
+def _is_distinct(select: exp.Select) -> bool:
+    distinct = select.args.get("distinct")
+    return distinct is not None and distinct.args.get("on") is None
 
 
 def _number(count: exp.Expr, place: exp.Expr) -> int:
@@ -77,7 +95,7 @@ def _term(query: exp.Query, entry: exp.Expr, *, wrapped: exp.Select) -> exp.Expr
     if place is not None and 1 <= place <= len(items):
         item = items[place - 1]
         own = len(wrapped.expressions) == len(items) and item == wrapped.expressions[place - 1]
-        made.set("this", item.unalias().copy() if own else exp.column(output_name(item, place - 1), quoted=True))
+        made.set("this", item.unalias().copy() if own else exp.column(column_name(item, place - 1), quoted=True))
     return made
 
 

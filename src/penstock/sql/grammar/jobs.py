@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -10,7 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 from penstock.errors import ResolutionError
 from penstock.secrets import Secret
 from penstock.sql.dialects import materialize
-from penstock.sql.grammar.options import options
+from penstock.sql.grammar.options import key, value
 from penstock.sql.parser import PenstockParser
 from penstock.sql.spans import token_span
 from penstock.sql.statements import (
@@ -26,6 +27,15 @@ from penstock.sql.statements import (
 )
 
 T = TokenType
+# What Materialize says of the times between which changes are told, and in which order.
+_TIMES_OF_SUBSCRIBE: Final = {
+    ("AS", "OF"): (
+        "changes have numbers here: SUBSCRIBE TO view SINCE n goes on behind one; its rows of then are not kept, a job "
+        "can be put back to a checkpoint"
+    ),
+    ("UP", "TO"): "leave it out, and stop reading at the change you want: each has its number and its batch",
+    ("WITHIN",): "leave it out: changes come in the order of their batches; sort those of one batch as you read them",
+}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -93,7 +103,7 @@ def retry(p: PenstockParser) -> RetryDeadLetters:
 
 
 def subscribe(p: PenstockParser) -> Subscribe | SubscribeQuery:
-    """SUBSCRIBE [TO] view | (query) [WITH (changes = …)] [ENVELOPE UPSERT | DEBEZIUM (KEY (…))] [SINCE n]; a query that
+    """SUBSCRIBE [TO] view | (query) [ENVELOPE UPSERT | DEBEZIUM (KEY (…))] [WITH (changes = …)] [SINCE n]; a query that
     nobody keeps has no changes of before to go on behind."""
     p.expect("SUBSCRIBE")
     p.word("TO")
@@ -119,17 +129,43 @@ def subscribe(p: PenstockParser) -> Subscribe | SubscribeQuery:
 
 
 def _subscribe_options(p: PenstockParser) -> tuple[Option, ...]:
-    first = p.current
-    found = _envelope(p)
-    for words in (("AS", "OF"), ("UP", "TO"), ("WITHIN",)):
+    """ENVELOPE … and WITH (…), one or both; Materialize's clauses of times, which stand behind them, are refused."""
+    found: tuple[Option, ...] = ()
+    while p.ahead("ENVELOPE") or p.ahead("WITH"):
+        found += _envelope(p) if p.ahead("ENVELOPE") else _subscribe_with(p)
+    for words, hint in _TIMES_OF_SUBSCRIBE.items():
         if p.ahead(*words):
-            materialize.refuse(f"SUBSCRIBE … {' '.join(words)}", "use SUBSCRIBE TO view SINCE n", first)
-    if p.ahead("WITH"):
-        if p.peek_text(2, "PROGRESS"):
-            materialize.refuse("SUBSCRIBE … WITH", "use SUBSCRIBE TO view SINCE n", first)
-        p.step()
-        found += options(p)
+            materialize.refuse(f"SUBSCRIBE … {' '.join(words)}", hint, p.current)
     return found
+
+
+def _subscribe_with(p: PenstockParser) -> tuple[Option, ...]:
+    """WITH (changes = …, SNAPSHOT, PROGRESS = false); Materialize needs no = and no value where it is true."""
+    p.expect("WITH")
+    return tuple(found for found in p.bracketed(lambda: _subscribe_option(p)) if found is not None)
+
+
+def _subscribe_option(p: PenstockParser) -> Option | None:
+    first = p.current
+    name = key(p)
+    span = p.since(first)  # of a switch without a value it stands for that, too
+    switch = name.lower() in ("snapshot", "progress")
+    if not switch or p.at(T.EQ):
+        p.expect_symbol(T.EQ, "=")
+    at = p.current
+    given, place = OptionValue("boolean", Secret("true")), span
+    if not (switch and at.token_type in (T.COMMA, T.R_PAREN)):
+        given = value(p)
+        place = p.since(at)
+    if name.lower() != "progress":
+        return Option(name, given, span, place)
+    if given.reveal().lower() != "false":
+        materialize.refuse(
+            "SUBSCRIBE … WITH (PROGRESS)",
+            "each change has the watermark of its batch; between changes penstock.watermarks has that of the job",
+            first,
+        )
+    return None
 
 
 def _envelope(p: PenstockParser) -> tuple[Option, ...]:
