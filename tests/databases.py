@@ -17,7 +17,8 @@ def databases(directory: Path, **given: object) -> Iterator[Opened]:
     with ExitStack() as stack:
 
         def opened(name: str = "home", **settings: object) -> penstock.Database:
-            asked = {"parallelism": 2, "driver_memory": "1g", **given, **settings}
+            # A partition is idle only where a test asks for it: on a slow machine a minute is over between two appends.
+            asked = {"parallelism": 2, "driver_memory": "1g", "idle_timeout": "1 hour", **given, **settings}
             return stack.enter_context(penstock.connect(directory / name, **asked))
 
         yield opened

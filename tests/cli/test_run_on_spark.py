@@ -130,7 +130,7 @@ def test_following_ends_at_ctrl_c_and_leaves_no_process(tmp_path: Path) -> None:
 
 def _gone(path: str) -> bool:
     """Whether no process names the directory any more, a moment after it should be so."""
-    for _ in range(50):
+    for _ in range(300):
         named = [
             entry
             for entry in Path("/proc").glob("[0-9]*/cmdline")

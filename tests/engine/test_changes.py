@@ -116,7 +116,7 @@ def test_subscribe(db: penstock.Database) -> None:
 
     thread = threading.Thread(target=follow)
     thread.start()
-    begun.wait(30)
+    assert begun.wait(60)
     put(db, ("b", 5, 12), ("c", 5, 13))
     thread.join(60)
     assert not thread.is_alive()
@@ -144,5 +144,6 @@ def test_subscribe(db: penstock.Database) -> None:
 
     until(expired)
     assert read(db, "windows") == [(at(0), 2)], "only the log is trimmed"
+    db.execute("ALTER MATERIALIZED VIEW windows SET (changelog_retention = INTERVAL '1' HOUR); RESTART JOB windows")
     put(db, ("d", 1, 30))
     assert [change.seq for change in db.subscribe("windows", since=1, timeout=0.1)] == [2]

@@ -16,6 +16,7 @@ import penstock
 from penstock import PenstockError
 from penstock.failpoints import enabled
 from penstock.options import unregister_connector
+from penstock.runtime import run
 from penstock.testing.connectors import check_connector
 from tests.engine.answers import at, check_change_log, job, read, until
 
@@ -129,8 +130,11 @@ def ends(folder: Path) -> Counter[tuple[int, int]]:
     return Counter((partition, (folder / f"{partition}.jsonl").stat().st_size) for partition in range(2))
 
 
-def test_a_connector_of_ones_own(opened: Callable[..., penstock.Database], folder: Path) -> None:
+def test_a_connector_of_ones_own(
+    opened: Callable[..., penstock.Database], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """I1 to I8, J4: batches, offsets, commits after the ledger, seek after a restart, partitions, secrets, errors."""
+    monkeypatch.setattr(run, "_LEAVE_SECONDS", 60.0)  # however slow the machine is, all of them shut down
     write(folder, 0, ("a", 1, 1), ("b", 2, 2))
     check_connector(Lines, {"folder": str(folder)})
     (folder / "told").unlink()

@@ -245,11 +245,16 @@ def test_a_table_over_a_file_is_read_again(db: penstock.Database, tmp_path: Path
 
     until(lambda: int(str(dimension()[2])) >= 3)
     assert dimension()[:2] == (1, 2), "what has not changed is no new version"
-    path.write_text("id,name\nA,uno\nC,three\nC,four\n")
-    # A file that is written while it is read is told first, and read again.
+
+    def replace(text: str) -> None:
+        """At once: nobody reads it while it is empty or there in part."""
+        (tmp_path / "next").write_text(text)
+        (tmp_path / "next").rename(path)
+
+    replace("id,name\nA,uno\nC,three\nC,four\n")
     until(lambda: "more than one row (id)" in str(dimension()[3]))
     assert dimension()[0] == 1
-    path.write_text("id,name\nA,uno\nC,three\n")
+    replace("id,name\nA,uno\nC,three\n")
     until(lambda: dimension()[0] == 2)
     assert dimension()[3] is None
     put(db, (3, "A", 1, 3), (4, "C", 1, 4))

@@ -180,7 +180,7 @@ def test_a_function_that_ends_its_process(db: penstock.Database, fatal: Callable
     db.settle()
     began = time.monotonic()
     put(db, ("a", 9, 2))
-    until(lambda: job(db, "left_alone").state == "failed")
+    until(lambda: job(db, "left_alone").state == "failed", 180)
     assert (job(db, "left_alone").error or "").startswith(
         "[FUNCTION_FAILED] job left_alone: a Python worker ended while "
     )
@@ -188,7 +188,7 @@ def test_a_function_that_ends_its_process(db: penstock.Database, fatal: Callable
     assert read(db, "left_alone") == [(1,)]
     with pytest.raises(PenstockError, match="one of the functions leave, same"):
         db.execute("CREATE MATERIALIZED VIEW both AS SELECT leave(v) AS v, same(v) AS w FROM s")
-    assert time.monotonic() - began < 90
+    assert time.monotonic() - began < 300, "a job that tried for ever would take longer on any machine"
     db.register_table("t", [{"v": 7}])
     with pytest.raises(PenstockError) as raised:
         db.sql("SELECT leave(v) FROM t")

@@ -155,7 +155,7 @@ def test_a_service_that_is_not_there_is_told_when_its_sink_is_created(db: pensto
             assert raised.value.condition == "SINK_UNAVAILABLE"
             assert raised.value.message == f"sink hooks: {url} {told}, after 4 tries"
             assert "by itself" not in (raised.value.hint or "")
-            assert time.monotonic() - began < 60
+            assert time.monotonic() - began < 150, "not the whole time that a job is given to start"
             assert db.jobs() == []
         service.by_path = lambda _: None
         db.execute(f"CREATE SINK hooks WITH (connector = 'http', url = '{service.url}') AS SELECT id FROM s")

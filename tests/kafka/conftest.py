@@ -35,7 +35,30 @@ class Cluster:
         admin = AdminClient(self.client())
         asked = admin.create_topics([NewTopic(topic, partitions, 1, config=config)], operation_timeout=60)
         asked[topic].result(60)
+        self._wait_for_partitions(topic, partitions)
         return topic
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic more partitions."""
+        from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+
+        admin = AdminClient(self.client())
+        asked = admin.create_partitions([NewPartitions(topic, partitions)], operation_timeout=60)
+        asked[topic].result(60)
+        self._wait_for_partitions(topic, partitions)
+
+    def _wait_for_partitions(self, topic: str, partitions: int, seconds: float = 60.0) -> None:
+        """Until whoever asks is told of all of them: the broker knows a moment later than it answers who made them."""
+        from confluent_kafka.admin import AdminClient
+
+        admin, end = AdminClient(self.client()), time.monotonic() + seconds
+        while True:
+            told = admin.list_topics(timeout=30).topics.get(topic)
+            led = [] if told is None else [one for one in told.partitions.values() if one.leader >= 0]
+            if len(led) == partitions:
+                return
+            assert time.monotonic() < end, f"topic {topic} has {len(led)} partitions of {partitions}"
+            time.sleep(0.05)
 
     def topic(self, partitions: int = 1, **config: str) -> str:
         """A new topic of a name that no other test has."""
@@ -54,6 +77,7 @@ class Cluster:
         """Write records and wait until the broker has them."""
         from confluent_kafka import Producer
 
+        failed: list[object] = []
         producer = Producer(self.client(**{"linger.ms": 0}))
         for value in values:
             producer.produce(
@@ -63,14 +87,18 @@ class Cluster:
                 partition=partition,
                 headers=list(headers.items() if isinstance(headers, Mapping) else headers or ()),
                 timestamp=timestamp_ms,
+                on_delivery=lambda error, _: None if error is None else failed.append(error),
             )
             producer.poll(0)
         assert producer.flush(60) == 0
+        assert not failed, f"topic {topic} has not taken {len(failed)} records: {failed[0]}"
 
     def records(self, topic: str, *, committed: bool = True) -> list[Any]:
-        """Every record of a topic as of now."""
+        """Every record of a topic as of now; `committed`: once no transaction is open any more."""
         from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+        if committed:
+            self.wait_until_nothing_is_open(topic)
         level = "read_committed" if committed else "read_uncommitted"
         consumer = Consumer(
             self.client(**{"group.id": f"test-{next(_count)}", "isolation.level": level, "enable.partition.eof": True})

@@ -105,6 +105,7 @@ def test_schemas_come_and_go_while_the_job_runs(cluster: Cluster, opened: Callab
               'schema_registry.url' = '{registry.url}'
             );
         """)
+        cluster.wait_until_nothing_is_open(exact)
         assert db.sql("SELECT * FROM back ORDER BY id").rows() == [(n, n + 0.5, "x") for n in (1, 2, 3)]
         assert db.sql("SELECT DISTINCT id, price FROM copies ORDER BY id").rows() == [(n, n + 0.5) for n in (1, 2, 3)]
 

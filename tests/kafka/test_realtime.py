@@ -31,8 +31,8 @@ def test_rows_at_once_and_what_is_kept(cluster: Cluster, opened: Callable[..., p
     """A row is there long before its batch ends; bad records are dead letters; a stop repeats, and loses nothing."""
     source, out = cluster.topic(), cluster.topic()
     cluster.send(source, [*sent(range(10)), "{broken"])
-    # A batch that lasts a minute: what comes within it has not waited for its end.
-    db = opened(checkpoint_interval="60 s")
+    # A batch that lasts ten minutes: what comes within it has not waited for its end.
+    db = opened(checkpoint_interval="600 s")
     db.execute(f"""
         CREATE STREAM numbers (n INT, names ARRAY<STRING>, at BIGINT METADATA FROM 'offset')
           WITH (connector = 'kafka', topic = '{source}', start = 'earliest');
@@ -46,7 +46,7 @@ def test_rows_at_once_and_what_is_kept(cluster: Cluster, opened: Callable[..., p
     plan = db.execute(f"EXPLAIN {insert}")
     assert plan is not None
     assert [row[0] for row in plan.rows() if row[0].startswith("real time")] == [
-        "real time   yes: each row is written at once, at least once; offsets are kept every 60 seconds"
+        "real time   yes: each row is written at once, at least once; offsets are kept every 600 seconds"
     ]
     db.execute(insert)
     until(lambda: len(cluster.records(out)) == 18)

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import penstock
+from penstock.connectors import kafka_anew
 from penstock.errors import JobFailed, PenstockError
-from penstock.failpoints import _armed, enabled
 from penstock.runtime.kafka_broker import HOST, KafkaBroker, free_port
 from tests.kafka.conftest import Cluster
+from tests.kafka.held import held_batch
 
 pytestmark = pytest.mark.kafka
 
@@ -153,8 +154,6 @@ def test_start_positions_formats_and_limits(cluster: Cluster, db: penstock.Datab
 
 def test_several_topics_new_partitions_and_a_source_that_ends(cluster: Cluster, db: penstock.Database) -> None:
     """I8: each partition of each topic is one of its own, and one that is added is read from its start."""
-    from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
-
     prefix = f"many-{time.time_ns()}"
     one, two = cluster.create(f"{prefix}-one", 2), cluster.create(f"{prefix}-two")
     for topic, partition in ((one, 0), (one, 1), (two, 0)):
@@ -175,8 +174,7 @@ def test_several_topics_new_partitions_and_a_source_that_ends(cluster: Cluster, 
     assert db.sql("SELECT n FROM all_of_it").rows() == [(10,)]
     assert db.sql("SELECT COUNT(*) FROM ended").rows() == [(10,)]
 
-    admin = AdminClient(cluster.client())
-    admin.create_partitions([NewPartitions(two, 2)])[two].result(60)
+    cluster.grow(two, 2)
     cluster.send(two, [json.dumps({"n": 7})], partition=1)
     three = cluster.create(f"{prefix}-three")
     cluster.send(three, [json.dumps({"n": 9})])
@@ -336,7 +334,9 @@ def test_a_broker_that_is_not_there_and_a_topic_that_is_gone(cluster: Cluster, d
     assert raised.value.condition == "SOURCE_DATA_LOST"
 
 
-def test_a_topic_that_is_made_anew_behind_the_back_of_a_batch(cluster: Cluster, db: penstock.Database) -> None:
+def test_a_topic_that_is_made_anew_behind_the_back_of_a_batch(
+    cluster: Cluster, db: penstock.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """C2: to Spark it is the same topic, and longer than it was; the job never goes on in the middle of it silently."""
     from confluent_kafka.admin import AdminClient
 
@@ -348,14 +348,15 @@ def test_a_topic_that_is_made_anew_behind_the_back_of_a_batch(cluster: Cluster, 
     """)
     db.settle(120)
     admin = AdminClient(cluster.client())
-    with enabled("batch.after_action", "sleep(15000)@1"):
+    with held_batch(monkeypatch) as held:
         cluster.send(topic, [json.dumps({"n": 10})])
-        wait_until(lambda: _armed["batch.after_action"].hits > 0)
+        assert held.wait(120)
         admin.delete_topics([topic], operation_timeout=60)[topic].result(60)
         wait_until(lambda: topic not in admin.list_topics(timeout=30).topics)
         cluster.create(topic)
         cluster.send(topic, [json.dumps({"n": n}) for n in range(1000, 1030)])
-        wait_until(lambda: db.jobs()[0].state == "failed")
+        time.sleep(kafka_anew._FRESH_S + 0.1)  # the look before this batch counts for so long
+    wait_until(lambda: db.jobs()[0].state == "failed")
     error = db.sql("SELECT error FROM penstock.jobs").rows()[0][0]
     assert f"topic {topic} was deleted and made anew" in str(error)
     assert all(row[0] <= 10 for row in db.sql("SELECT n FROM v").rows())

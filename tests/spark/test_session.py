@@ -77,7 +77,7 @@ def test_a_program_that_stops_leaves_no_process_and_an_empty_terminal(tmp_path: 
     leader, heap = (int(word) for word in out.split())
     assert error == ""
     assert 650 < heap <= 700  # what the collector keeps back for itself is not counted
-    assert gone(leader, 10)
+    assert gone(leader, 60)
     logs = tmp_path / "logs"
     assert "printed by a worker" in (logs / "spark.out").read_text()
     assert (logs / "spark.log").exists()
@@ -94,7 +94,7 @@ def test_ctrl_c_does_not_reach_spark_and_a_killed_program_takes_it_along(tmp_pat
         assert os.getsid(leader) != os.getsid(program.pid)
         program.send_signal(signal.SIGKILL)
         program.wait(10)
-        assert gone(leader, 20)
+        assert gone(leader, 60)
 
 
 def test_a_program_that_stops_while_spark_starts_takes_it_along(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_program_that_stops_while_spark_starts_takes_it_along(tmp_path: Path) 
         program.send_signal(signal.SIGINT)
         _, error = program.communicate(timeout=60)
     assert "KeyboardInterrupt" in error
-    assert gone(found[0], 20)
+    assert gone(found[0], 60)
 
 
 def test_settings(spark: SparkSession) -> None:

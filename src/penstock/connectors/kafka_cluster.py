@@ -19,6 +19,7 @@ Partition = tuple[str, int]  # a topic, and the number of one of its partitions
 # How long a broker may take to answer before it counts as not there.
 ANSWER_S: Final = 10.0
 _LEADER_S: Final = 0.2  # until the leader of a partition is asked for again
+_SEEN_S: Final = 0.02
 
 
 class KafkaCluster:
@@ -52,6 +53,19 @@ class KafkaCluster:
     def ends(self, partitions: Iterable[Partition], *, committed: bool) -> dict[Partition, int]:
         """The next offset of each partition; `committed`: behind what open transactions hold back."""
         return self._offsets(partitions, "latest", committed=committed)
+
+    def wait_until_seen(self, topic: str, seconds: float) -> None:
+        """Return when readers of committed records see what a topic has by now, or after so long.
+
+        A transaction is committed before the brokers have written that down in each of its partitions.
+        """
+        until, partitions = time.monotonic() + seconds, self.partitions([topic])
+        wanted = self.ends(partitions, committed=False)
+        while time.monotonic() < until:
+            seen = self.ends(partitions, committed=True)
+            if all(seen[one] >= end for one, end in wanted.items()):
+                return
+            time.sleep(_SEEN_S)
 
     def begins(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The oldest offset of each partition."""

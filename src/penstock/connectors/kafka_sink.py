@@ -93,6 +93,11 @@ class KafkaSink:
         """The producer of a job ends with its run."""
         self._forget_writer(context.producer)
 
+    def wait_until_seen(self, definition: SinkDefinition, state_path: Path, seconds: float) -> None:
+        if _is_exact(definition):
+            cluster = KafkaCluster(access_of(definition, state_path), "SINK_UNAVAILABLE")
+            cluster.wait_until_seen(topic_of(definition), seconds)
+
     # at least once: Spark writes
 
     def stages(self, definition: SinkDefinition) -> bool:

@@ -121,6 +121,14 @@ class HeldSink(Protocol):
         """A run of the job ends: let go of them."""
 
 
+@runtime_checkable
+class LaterSeenSink(Protocol):
+    """A sink whose readers see what was written a moment later than it is told to be there."""
+
+    def wait_until_seen(self, definition: SinkDefinition, state_path: Path, seconds: float) -> None:
+        """Return when they see what is written by now, or after so long: somebody else's rows may hold it up."""
+
+
 @frozen
 class Staged:
     """Rows of a batch that are written and not visible yet; no `parts`: nothing is left to do for them.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from penstock.connectors.metadata_columns import topic_name
-from penstock.errors import RuntimeFailure
+from penstock.connectors.registry import sink_of
+from penstock.connectors.sink import LaterSeenSink
+from penstock.errors import PenstockError, RuntimeFailure
 from penstock.runtime.job import START_SECONDS
 from penstock.runtime.job_spec import WATERMARK_US
 from penstock.runtime.runs import advance_kept
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
     from penstock.runtime.engine import Engine
     from penstock.runtime.job import Job
+
+# It takes milliseconds; what takes longer is a transaction that somebody else has left open.
+_SEEN_SECONDS: Final = 10.0
 
 
 def pause(engine: Engine, name: str) -> None:
@@ -55,6 +61,17 @@ def settle(engine: Engine, timeout: float) -> None:
         if job.state in (JobState.PAUSED, JobState.STOPPED):
             continue
         _settle(job, engine.clock, max(0.0, deadline - engine.clock.monotonic()), timeout)
+        _let_be_seen(engine, job, deadline)
+
+
+def _let_be_seen(engine: Engine, job: Job, deadline: float) -> None:
+    """What a job has written counts as input of those that read it, so they must see it by now."""
+    for definition in job.spec.sinks:
+        sink = sink_of(definition.options.connector)
+        if isinstance(sink, LaterSeenSink):
+            left = max(0.0, deadline - engine.clock.monotonic())
+            with suppress(PenstockError):  # the job itself tells of what it cannot reach
+                sink.wait_until_seen(definition, engine.home.path, min(left, _SEEN_SECONDS))
 
 
 def writers_first(jobs: Sequence[Job]) -> list[Job]:
@@ -79,7 +96,9 @@ def writers_first(jobs: Sequence[Job]) -> list[Job]:
 
 def drain(engine: Engine, name: str, timeout: float) -> None:
     """Read what is there, close every open window, commit and stop."""
-    drain_job(engine.find_job(name), engine.clock, timeout)
+    job, deadline = engine.find_job(name), engine.clock.monotonic() + timeout
+    drain_job(job, engine.clock, timeout)
+    _let_be_seen(engine, job, deadline)
 
 
 def settle_job(job: Job, clock: Clock, timeout: float) -> None:
