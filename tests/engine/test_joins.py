@@ -269,7 +269,7 @@ def test_joins_without_a_bound(db: penstock.Database) -> None:
         "UNBOUNDED_CROSS_JOIN": "SELECT o.id FROM orders AS o JOIN payments AS p ON p.ts > CURRENT_TIMESTAMP",
         "QUERY_NOT_YET": (
             "SELECT COUNT(*) AS n FROM orders AS o JOIN payments AS p ON o.id = p.order_id "
-            "GROUP BY TUMBLE(o.ts, INTERVAL '1' MINUTE) EMIT FINAL"
+            "GROUP BY SESSION(o.ts, INTERVAL '1' MINUTE) EMIT FINAL"
         ),
     }
     for condition, query in refused.items():

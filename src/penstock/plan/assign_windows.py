@@ -88,10 +88,10 @@ def _tree(relation: Relation, leaf: Leaf, kept: list[Field], time: exp.Expr, spe
     if relation.open:
         columns = [exp.Column(this=exp.Star(), table=identifier(leaf.alias))]
     windowed = select([*columns, aliased(spark_window(spec, time), WINDOW_COLUMN)], source)
-    return _cumulate(windowed, kept, time, spec) if spec.kind == "CUMULATE" else windowed
+    return steps_of(windowed, kept, time, spec) if spec.kind == "CUMULATE" else windowed
 
 
-def _cumulate(windowed: exp.Select, kept: list[Field], time: exp.Expr, spec: WindowSpec) -> exp.Select:
+def steps_of(windowed: exp.Select, kept: list[Field], time: exp.Expr, spec: WindowSpec) -> exp.Select:
     """Of the hopping windows of a row those that end inside the cumulating window it belongs to: its steps.
 
     Of processing time Spark is not asked for the windows: the view store is told the steps of each batch.

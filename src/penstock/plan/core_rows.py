@@ -12,7 +12,7 @@ from penstock.plan.finish_plan import CLOCK_CALL, ONCE, KeptColumn, KeptRows, Ro
 from penstock.plan.guards import Guard, guarded_parts, loose_conjunctions, may_fail
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.kept_clock import CLOCKS, has_random, shown_name
-from penstock.plan.moving_clock import clock_bounds, reads_clock
+from penstock.plan.moving_clock import asks_marks, clock_bounds, reads_clock
 from penstock.plan.nodes import Scan
 from penstock.plan.null_rows import made_up, null_of_nulls
 from penstock.plan.prune import columns_read
@@ -167,6 +167,11 @@ class CoreRows:
             grouped = exp.Paren(this=each.copy())
             found = grouped if found is None else exp.And(this=found, expression=grouped)
         return found
+
+    def kept_time(self, relation: str, time: str) -> str:
+        """The kept column of a relation that holds a time of its rows as it is."""
+        leaf = next(each for each in self.leaves if each.relation == relation)
+        return self._kept_name(leaf, typed(column(time, relation), TIMESTAMP))
 
     def _add_leaf(self, table: exp.Table) -> None:
         relation = table.name
@@ -416,7 +421,7 @@ def of_rows(tree: exp.Expr, aliases: Collection[str]) -> bool:
     """Whether a tree is computed from one row of each of some relations alone."""
     columns = 0
     for node in tree.walk():
-        if isinstance(node, _NOT_SCALAR) or aggregate_text(node) is not None or reads_clock(node):
+        if isinstance(node, _NOT_SCALAR) or aggregate_text(node) is not None or asks_marks(node):
             return False
         if isinstance(node, exp.Column):
             if node.table not in aliases:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import UnsupportedError
+from penstock.errors import NotYetError, UnsupportedError
 from penstock.plan.kept_windows import CLOSED_BY_CLOCK, shows_changes
 from penstock.plan.nodes import Aggregate, Core, Node, Scan, TopN, WindowAssign, all_nodes
 from penstock.plan.relation import Mode
@@ -97,11 +97,12 @@ def never_final(what: str, span: Span | None) -> UnsupportedError:
     )
 
 
-def never_closing(span: Span | None) -> UnsupportedError:
-    """The error for EMIT FINAL over a window whose rows may become others for ever."""
-    return UnsupportedError(
-        "UNSUPPORTED_CLAUSE",
-        "EMIT FINAL waits for windows that close, and a window over rows that change never does",
+def never_closing(span: Span | None) -> NotYetError:
+    """The error for EMIT FINAL over rows that change where the view store knows no moment for its windows to close."""
+    return NotYetError(
+        "UPDATING_INPUT",
+        "EMIT FINAL waits for windows that close, and nothing closes these, whose rows change",
         hint="write EMIT CHANGES: the view shows each window as its rows change",
         span=span,
+        mode=Mode.RETRACT.value,
     )

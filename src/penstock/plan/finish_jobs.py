@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotYetError
+from penstock.plan.final_windows import late_rows_text, with_event_times
 from penstock.plan.fingerprint import StateDescription
 from penstock.plan.finishing import Finished, finished, only_adds
 from penstock.plan.job_dimensions import kept_beside
@@ -17,6 +18,7 @@ from penstock.plan.read_once import read_once
 from penstock.plan.view_rows import parents_of, sink_words
 
 if TYPE_CHECKING:
+    from penstock.plan.final_windows import FinalWindows
     from penstock.plan.logical import LogicalPlan
 
 _IN_SPARK: Final = (
@@ -39,9 +41,35 @@ def finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
         return _view_job(plan, made)
     core, together = read_once(made.core, plan)
     found = job_scans(plan, core, static=made.static)
+    if made.windows is not None:
+        found = with_event_times(plan, found)
     how = f"{made.how}; one reading of {' and '.join(together)} for all that is made of it" if together else made.how
     job = job_over(plan, found, "finish", found.tree, how=how, key=made.plan.unique or (), batch=made.batch)
     columns = tuple(OutputColumn(field.name, kind) for field, kind in zip(plan.columns, made.types, strict=True))
+    more = _kept_facts(made)
+    views = parents_of(made.plan)
+    if views:
+        more["views"] = [rows.read for rows in made.plan.rows if rows.of_view]
+    if kept_dimensions := [rows.read for rows in made.plan.rows if rows.dimension]:
+        more["dimensions"] = kept_dimensions
+    kept = StateDescription(json.dumps({**json.loads(job.state), **more}, sort_keys=True))
+    written = "; its changes are written to the sink" if views and plan.root.kind in ("sink", "topic") else ""
+    if made.windows is not None:
+        job = _following_time(job, made, made.windows)
+    return replace(
+        job,
+        how=f"{job.how}{written}",
+        columns=columns,
+        finish=made.plan,
+        state=kept.text,
+        fingerprint=kept.fingerprint,
+        views=views,
+        dimensions=(*job.dimensions, *kept_beside(made.dimensions, job.dimensions)),
+    )
+
+
+def _kept_facts(made: Finished) -> dict[str, object]:
+    """What of an answer another one differs by, so that it cannot go on with its state."""
     changed = {rows.relation: list(rows.changed_by) for rows in made.plan.rows if rows.changes is not None}
     more: dict[str, object] = {"answers": [stage.text for stage in made.plan.stages]}
     if changed:
@@ -56,23 +84,16 @@ def finish_job(plan: LogicalPlan, state: str | None) -> JobPlan:
         more["meets"] = [stage.meets for stage in made.plan.stages]
     if made.plan.view.pairs:
         more["pairs"] = True
-    views = parents_of(made.plan)
-    if views:
-        more["views"] = [rows.read for rows in made.plan.rows if rows.of_view]
-    if kept_dimensions := [rows.read for rows in made.plan.rows if rows.dimension]:
-        more["dimensions"] = kept_dimensions
-    kept = StateDescription(json.dumps({**json.loads(job.state), **more}, sort_keys=True))
-    written = "; its changes are written to the sink" if views and plan.root.kind in ("sink", "topic") else ""
-    return replace(
-        job,
-        how=f"{job.how}{written}",
-        columns=columns,
-        finish=made.plan,
-        state=kept.text,
-        fingerprint=kept.fingerprint,
-        views=views,
-        dimensions=(*job.dimensions, *kept_beside(made.dimensions, job.dimensions)),
-    )
+    if made.windows is not None:
+        more["closes"] = str(made.windows.spec)
+    return more
+
+
+def _following_time(job: JobPlan, made: Finished, windows: FinalWindows) -> JobPlan:
+    """The job of windows that the view store closes as the watermark goes on."""
+    views = {scan.relation: scan.view for scan in reversed(job.scans)}
+    late = late_rows_text(windows, views, made.conditions)
+    return replace(job, uses_event_time=True, spread_us=windows.spec.size_us, late=late)
 
 
 def _view_job(plan: LogicalPlan, made: Finished) -> JobPlan:

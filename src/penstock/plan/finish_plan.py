@@ -19,12 +19,17 @@ from penstock.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.plan.pane_plan import PanePlan
     from penstock.types import SqlType
 
 ONCE: Final = "AS_OF_NOW"  # the method of a join whose rows are met once: see met_once
 SIDE: Final = "__side"  # in a batch: the place of the kept rows that a row belongs to
 FORGOTTEN: Final = "__forgotten"  # of rows of views with a state_ttl: the column with the time at which they are
 CLOCK_CALL: Final = "__moving_clock"  # the function by which texts ask the clock of the view: see moving_clock
+# The functions by which the text of windows that are shown when they close asks which ones a batch closes: those that
+# end after one watermark, and not after the other. See final_windows.
+CLOSED_AFTER: Final = "__closed_after"
+CLOSED_UPTO: Final = "__closed_upto"
 ASKED: Final = "__spark_"  # how the names of functions begin by which the store asks Spark
 
 
@@ -93,6 +98,24 @@ class BestOfKey:
 
 
 @frozen
+class WindowEnds:
+    """The kept column with the times of rows, and the windows that they are in: when the last of those has closed, the
+    row is let go of."""
+
+    column: str
+    panes: PanePlan
+
+
+@frozen
+class Closing:
+    """The windows of a view that shows each of them once, when the watermark has passed its end. `times` are the kept
+    columns with the times of their rows."""
+
+    panes: PanePlan
+    times: tuple[str, ...]
+
+
+@frozen
 class KeptRows:
     """The rows of one relation that the store keeps. `shown` are their columns in the user's words, for EXPLAIN.
 
@@ -112,6 +135,8 @@ class KeptRows:
 
     `distinct`: no stage counts how often a row is there, so it is kept once. `best`: no stage sees any but these, so
     others are let go when nobody goes back to before they were behind. See kept_fewer.
+
+    `ends`: nothing sees a row when the windows of its time have closed.
     """
 
     relation: str
@@ -126,6 +151,7 @@ class KeptRows:
     dimension: bool = False
     distinct: bool = False
     best: BestOfKey | None = None
+    ends: WindowEnds | None = None
 
     @property
     def of_view(self) -> bool:
@@ -148,7 +174,7 @@ class KeptRows:
     @property
     def grows(self) -> bool:
         """Whether nothing bounds how many rows are kept."""
-        return self.changes is None and self.read is None and not (self.until or self.passing or self.few)
+        return self.changes is None and self.read is None and not (self.until or self.passing or self.few or self.ends)
 
     @property
     def warning(self) -> str:
@@ -168,6 +194,9 @@ class KeptRows:
             return f"as many rows as there are in {self.relation}"
         if self.read is not None or self.grows or self.passing:
             return None
+        if self.ends is not None:
+            time = self._named((self.ends.column,))
+            return f"a row of {self.relation} goes when the windows of its {time} have been closed for 100 batches"
         if self.changes is not None:
             return "as many rows as there are at the source"
         if self.best is not None:
@@ -206,6 +235,10 @@ class KeptRows:
             return self.fewer
         if self.best is not None:
             return f"{self.fewer}, those of the last 100 batches included"
+        if self.ends is not None and self.changes is None:
+            return f"the rows of {listed} in windows that are open"
+        if self.ends is not None and self.changed_by:
+            return f"the latest row by ({', '.join(self.changed_by)}) of {listed} in windows that are open"
         if self.changes is None:
             return f"every row of {listed}"
         if not self.changes.key:
@@ -267,12 +300,14 @@ class Stage:
 class FinishPlan:
     """How the store answers a query: the rows that it keeps, and the stages over them, each behind those it reads.
 
-    `asked` are the expressions in their texts that Spark computes.
+    `asked` are the expressions in their texts that Spark computes. `closing`: the last stage is asked once for each
+    window, when that closes.
     """
 
     rows: tuple[KeptRows, ...]
     stages: tuple[Stage, ...]
     asked: tuple[Asked, ...] = ()
+    closing: Closing | None = None
 
     @property
     def view(self) -> Stage:

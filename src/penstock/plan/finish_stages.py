@@ -45,6 +45,10 @@ _NOT_ALONE: Final = (
     "in front of a join as of PROCTIME() stands more than one relation or subquery",
     "put one into FROM, or a subquery of several, and other joins behind; or leave FOR SYSTEM_TIME out",
 )
+_OF_THE_CLOCK: Final = (
+    "EMIT FINAL goes by event time, and so cannot the clock, or what is met as of PROCTIME()",
+    "leave that out, or write EMIT CHANGES",
+)
 _ROWS_IN_FRONT: Final = "the rows in front"
 _FRONT: Final = "__front_key"  # how the columns of an answer begin that tell whose rows in front they are of
 _NOT_BY_ROWS: Final = ("distinct", "limit", "offset", "laterals", "joins")
@@ -53,8 +57,11 @@ _NOT_BY_ROWS: Final = ("distinct", "limit", "offset", "laterals", "joins")
 class Stages:
     """Cuts a tree, which is changed in place, into stages over the rows that are kept for it."""
 
-    def __init__(self, tree: exp.Query, rows: CoreRows, asked: AskedOfSpark, *, pairs: bool = False) -> None:
-        """`pairs`: where rows are only added to the answer of a join, they are."""
+    def __init__(
+        self, tree: exp.Query, rows: CoreRows, asked: AskedOfSpark, *, pairs: bool = False, closing: bool = False
+    ) -> None:
+        """`pairs`: where rows are only added to the answer of a join, they are. `closing`: the whole is asked once for
+        each window, of rows that are kept, and has no stages."""
         self.made: list[Stage] = []
         self.trees: list[exp.Query] = []  # what the stages ask, over their leaves
         self._of_spark = asked
@@ -64,8 +71,9 @@ class Stages:
         self._kept = len(rows.kept)
         self._places: dict[str, int] = {}  # of stages, by what they ask
         self._added = rows.added
-        if pairs and not rows.moves and only_adds_pairs(tree, self._added):
-            self.made.append(self._pairs(tree))
+        pairs = pairs and not rows.moves and only_adds_pairs(tree, self._added)
+        if closing or pairs:
+            self.made.append(self._added_answers(tree, closing=closing))
             self.trees.append(tree)
             return
         meets = meets_once(tree)
@@ -294,12 +302,14 @@ class Stages:
         table.replace(made)
         return made
 
-    def _pairs(self, query: exp.Query) -> Stage:
-        """The stage of a join that rows are only added to."""
+    def _added_answers(self, query: exp.Query, *, closing: bool) -> Stage:
+        """The stage of what rows are only added to: a join, or windows that close."""
+        if closing and (meets_once(query) or reads_clock(query)):
+            raise NotFinishableError(*_OF_THE_CLOCK)
         text, columns = kept_query(query, self._types, self._of_spark)
         leaves = tuple(Leaf(each.name, *self._read[each.name], ()) for each in scans(query))
         known = tuple((name, _known(kind)) for name, kind in columns)
-        return Stage("the view", leaves, text, known, (), None, pairs=True)
+        return Stage("the view", leaves, text, known, (), None, once=closing, pairs=not closing)
 
 
 def _blocks_down_to_joins(query: exp.Query) -> list[exp.Select]:

@@ -6,6 +6,7 @@ speak of one scan alone and with what only Spark can compute; the rest becomes t
 
 from __future__ import annotations
 
+from dataclasses import field as dataclass_field
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ from penstock.plan.changed_rows import change_items, only_present
 from penstock.plan.core_rows import CoreRows, in_store
 from penstock.plan.decimal_types import spark_type
 from penstock.plan.dimension_cores import DimensionCores
+from penstock.plan.final_windows import closing_of, final_windows, kept_times, with_end
 from penstock.plan.finish_lists import settle_lists
 from penstock.plan.finish_orders import NotFinishableError, settle_orders
 from penstock.plan.finish_plan import SIDE, FinishPlan
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from penstock.plan.context import CoreQuery
+    from penstock.plan.final_windows import FinalWindows
     from penstock.plan.finish_plan import KeptRows, Stage
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.nodes import Node
@@ -85,6 +88,8 @@ class Finished:
     static: frozenset[str]  # relations that Spark joins with as a whole
     dimensions: Mapping[str, tuple[str, ...]]  # those whose rows the store keeps, with the columns that it reads
     below: frozenset[str]  # names under which the query reads dimensions that Spark joins
+    windows: FinalWindows | None = None  # that are shown once, when they close
+    conditions: Mapping[str, exp.Expr] = dataclass_field(default_factory=dict)  # on their rows
 
     @property
     def batch(self) -> str | None:
@@ -132,6 +137,8 @@ class Finished:
         if len(self.plan.stages) > 1:
             steps = "; ".join(self._step(stage) for stage in self.plan.stages)
             return f"{what} in {len(self.plan.stages)} stages, each for what has changed below it: {steps}"
+        if self.windows is not None:
+            return f"{what.rstrip(',')}, once for each window: when the watermark has passed its end"
         if view.once:
             return f"{what.rstrip(',')}: {self._once(view)}"
         if view.pairs:
@@ -218,6 +225,7 @@ def _finished(plan: LogicalPlan, *, guarded: bool) -> Finished:
             "a table function is not answered by the view store",
             "put it into a subquery over its stream, FROM (SELECT … FROM … CROSS JOIN LATERAL …), or write UNNEST",
         )
+    windows = final_windows(tree, known)
     keep_front_keys(tree, known)
     prune(tree)
     settle_lists(tree)
@@ -225,24 +233,34 @@ def _finished(plan: LogicalPlan, *, guarded: bool) -> Finished:
         one_version_a_moment(tree)
         asked = AskedOfSpark()
         rows = CoreRows(tree, known, guarded=guarded)
+        ends = {} if windows is None else kept_times(windows, rows)
         _check_repeatable(tree)
         read = of_views(rows, known, asked)
         settle_orders(tree, rows.types)
         names = outputs(tree)
-        cut = Stages(tree, rows, asked, pairs=plan.pairs)
+        cut = Stages(tree, rows, asked, pairs=plan.pairs, closing=windows is not None)
         stages = cut.made
         read = passing_rows(read, stages)
         if plan.ttl is None:  # a row counts from the batch that last brought it
             read = kept_fewer(read, stages, cut.trees)
         elif plan.ttl.asked and not stages[-1].once and all(in_store(each) for each in known.values()):
             read = of_views(rows, known, asked, forgotten=True)
+        if windows is not None:
+            read = tuple(with_end(each, ends, windows) for each in read)
         types = _types(stages[-1].columns[: len(names)], plan)
     except DiffersError as error:
         raise NotFinishableError(_unknown(error), error.hint) from error
     static = frozenset(relation for core in plan.cores for relation in core.static)
     texts = [*(each.read for each in read if each.read is not None), *(stage.text for stage in stages)]
-    made = FinishPlan(_named(read, plan), tuple(stages), asked.within(texts, plan.functions))
-    return Finished(_core(rows, made, plan.cores), made, types, static, rows.dimensions, frozenset(below.aliases))
+    closing = None if windows is None else closing_of(windows, ends)
+    made = FinishPlan(_named(read, plan), tuple(stages), asked.within(texts, plan.functions), closing)
+    conditions = {
+        relation: condition
+        for place, relation in enumerate(each.relation for each in rows.kept)
+        if relation in ends and (condition := rows.condition(place)) is not None
+    }
+    core = _core(rows, made, plan.cores)
+    return Finished(core, made, types, static, rows.dimensions, frozenset(below.aliases), windows, conditions)
 
 
 def _check_repeatable(tree: exp.Expr) -> None:
@@ -353,6 +371,8 @@ def _answers(plan: FinishPlan) -> str:
     """In words, what a batch makes the store do."""
     if plan.view.pairs:
         return "what the rows of each batch make, added once"
+    if plan.closing is not None:
+        return "each window once, when the watermark passes its end"
     if plan.only_adds:
         return "each row once, when it comes"
     what = "the touched keys" if plan.keys and not plan.view.timed else "everything anew after each batch"

@@ -44,6 +44,8 @@ from penstock.plan.kept_windows import (
     of_closed_windows,
     on_clock,
     shows_changes,
+    stay_here,
+    when_they_close,
     windowed_rows,
 )
 from penstock.plan.lateral import asked_once, beside_a_stream, lateral_query, reads_relations
@@ -217,7 +219,8 @@ def _refuse_table_clauses(table: exp.Table) -> None:
 def _window_table(context: PlanContext, item: WindowTable, scope: Scope) -> Relation:
     inner = item.this
     open_session = context.kept and item.args["window"].kind == "SESSION" and shows_changes(context)
-    core = _windowed_core(context, item) if context.kept and not open_session else None
+    final = context.open_windows and context.emit is Emit.FINAL
+    core = _windowed_core(context, item) if context.kept and not (open_session or final) else None
     if core is not None:
         return core
     cores = dict(context.cores)
@@ -225,9 +228,9 @@ def _window_table(context: PlanContext, item: WindowTable, scope: Scope) -> Rela
     made = assign_window(context, relation, leaf, item)
     endless = context.open_windows or never_closes(made.node)
     by_clock = context.emit is Emit.FINAL and on_clock(made.node)
-    if context.kept and (open_session or by_clock or (context.emit is not Emit.FINAL and endless)):
+    if context.kept and (open_session or endless):
         planned, context.cores = context.cores, cores  # those of the rows: they are planned anew
-        kept = _kept_window(context, item, made, scope, closed=by_clock)
+        kept = _kept_window(context, item, made, scope, closed=by_clock, final=context.emit is Emit.FINAL)
         if kept is not None:
             return kept
         context.cores = planned
@@ -235,10 +238,10 @@ def _window_table(context: PlanContext, item: WindowTable, scope: Scope) -> Rela
 
 
 def _kept_window(
-    context: PlanContext, item: WindowTable, assigned: Relation, scope: Scope, *, closed: bool
+    context: PlanContext, item: WindowTable, assigned: Relation, scope: Scope, *, closed: bool, final: bool
 ) -> Relation | None:
     """Rows that the store keeps with the bounds of their windows; None where it does not know them. `closed`: only
-    those of windows that the clock has closed."""
+    those of windows that the clock has closed. `final`: else those of windows that a batch closes."""
     node = next(node for node in all_nodes(assigned.node) if isinstance(node, WindowAssign))
     time = item.args["window"].args.get("time")
     rows = windowed_rows(item, node.window, time) if time is not None else None
@@ -248,9 +251,10 @@ def _kept_window(
         rows = of_closed_windows(rows)
         context.notice(CLOSED_BY_CLOCK)
     context.depth += 1
+    rows = stay_here(rows) if final and not closed else rows
     relation = context.bind_query(context, rows, scope.outer, None)
     context.depth -= 1
-    return relation
+    return when_they_close(relation, node.window) if final and not closed else relation
 
 
 def _windowed_core(context: PlanContext, item: WindowTable) -> Relation | None:

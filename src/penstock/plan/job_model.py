@@ -89,7 +89,8 @@ class JobPlan:
     @property
     def closed_by_store(self) -> bool:
         """Whether the view store closes windows: Spark keeps none, and runs no batch for the watermark alone."""
-        return self.panes is not None or self.windows is not None
+        final = self.finish is not None and self.finish.closing is not None
+        return self.panes is not None or self.windows is not None or final
 
     @property
     def shows_closed(self) -> bool:

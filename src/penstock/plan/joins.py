@@ -12,6 +12,7 @@ from penstock.plan.join_times import JoinBound, JoinTime, TimeColumn
 from penstock.plan.kept_clock import is_random
 from penstock.plan.moving_clock import MOVING
 from penstock.plan.nodes import (
+    Aggregate,
     Core,
     Filter,
     Join,
@@ -300,11 +301,13 @@ def _window_join(left: Side, right: Side, request: JoinRequest) -> PlannedJoin |
             used = [c for c in request.conjuncts if _same_bound(c, first, second)]
             if not used:
                 continue
+            if left.windows[first] != right.windows[second] and _closed(left) and _closed(right):
+                continue  # rows that have the same bound, as they may have any other value
             if left.windows[first] != right.windows[second]:
                 raise ResolutionError(
                     "WINDOW_MISMATCH",
                     f'the windows of "{first}", {left.windows[first]}, and "{second}", {right.windows[second]}, differ',
-                    hint="join relations of the same window",
+                    hint="join relations of the same window, or group both by their windows first",
                     span=span_of(used[0]) or request.span,
                 )
             rest = (
@@ -318,6 +321,11 @@ def _window_join(left: Side, right: Side, request: JoinRequest) -> PlannedJoin |
             time = JoinTime("window", kind, (first, WINDOW_COLUMN), (second, WINDOW_COLUMN))
             return PlannedJoin(node, all_of([same, *rest]), time)
     return None
+
+
+def _closed(side: Side) -> bool:
+    """Whether the windows of a side have closed below the join: its rows are groups of them."""
+    return any(isinstance(node, Aggregate) and node.window is not None for node in all_nodes(side.node))
 
 
 def _interval(

@@ -14,20 +14,26 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.finish_plan import CLOSED_AFTER, CLOSED_UPTO
 from penstock.plan.moving_clock import MOVING
 from penstock.plan.nodes import Scan, WindowAssign, all_nodes
 from penstock.plan.relation import Mode
 from penstock.plan.rules.inner_order import QUALIFIED
-from penstock.plan.trees import own_nodes
+from penstock.plan.scope import field_tree
+from penstock.plan.trees import aliased, call, column, own_nodes, select, subquery, typed
 from penstock.sql.nodes import WindowCall, WindowPart, WindowTable
 from penstock.sql.statements import Emit
+from penstock.types import TIMESTAMP
 
 if TYPE_CHECKING:
-    from penstock.plan.context import PlanContext
+    from penstock.plan.context import PlanContext, Relation
     from penstock.plan.nodes import Node
     from penstock.plan.windows import WindowSpec
 
 CLOSED_BY_CLOCK: Final = "windows over processing time are shown when they have ended, and their rows are kept for ever"
+_CLOSING: Final = "penstock_closing_window"
+_STAYS: Final = "penstock_windows_stay"
+_WINDOWED: Final = "__windowed"
 _MOST: Final = 64  # readings of a relation that one query should have
 _MILLISECOND_US: Final = 1_000
 _SHIFTS, _SHIFT = "__windows", f"{QUALIFIED}_shift"
@@ -57,10 +63,48 @@ def on_clock(node: Node) -> bool:
 
 def of_closed_windows(rows: exp.Query) -> exp.Select:
     """The rows of windows that have ended by the clock of the view, which moves with each batch."""
-    made = _select([exp.Star()], exp.Subquery(this=rows, alias=exp.TableAlias(this=exp.to_identifier("__windowed"))))
+    made = _select([exp.Star()], exp.Subquery(this=rows, alias=exp.TableAlias(this=exp.to_identifier(_WINDOWED))))
     ended = exp.LTE(this=exp.column(_BOUNDS["end"]), expression=exp.Anonymous(this=MOVING, expressions=[]))
     made.set("where", exp.Where(this=ended))
     return made
+
+
+def when_they_close(windowed: Relation, spec: WindowSpec) -> Relation:
+    """Of rows with the bounds of their windows, those of the windows that a batch closes."""
+    shown: list[exp.Expr] = [
+        aliased(field_tree(entry, _WINDOWED, windowed.window), entry.name) for entry in windowed.fields
+    ]
+    end = typed(column("window_end", _WINDOWED), TIMESTAMP)
+    upto = exp.LTE(this=end.copy(), expression=typed(call(CLOSED_UPTO), TIMESTAMP))
+    upto.meta[_CLOSING] = spec
+    closes = exp.And(this=exp.GT(this=end, expression=typed(call(CLOSED_AFTER), TIMESTAMP)), expression=upto)
+    windowed.tree = select(shown, subquery(windowed.tree, _WINDOWED), where=exp.Where(this=closes))
+    windowed.direct = False
+    return windowed
+
+
+def stay_here(rows: exp.Query) -> exp.Query:
+    """The rows of windows, marked as those of the view store, which Spark is not to find by itself."""
+    rows.meta[_STAYS] = True
+    if isinstance(rows, exp.SetOperation):
+        for side in (rows.this, rows.expression):
+            stay_here(side)
+    return rows
+
+
+def stays_here(tree: exp.Expr) -> bool:
+    """Whether a query is one that `stay_here` marked."""
+    return bool(tree.meta.get(_STAYS))
+
+
+def closing_spec(block: exp.Select) -> WindowSpec | None:
+    """The windows of a SELECT that `when_they_close` made; None for any other."""
+    where = block.args.get("where")
+    for node in where.find_all(exp.LTE) if where is not None else ():
+        spec: WindowSpec | None = node.meta.get(_CLOSING)
+        if spec is not None and node.find_ancestor(exp.Select) is block:
+            return spec
+    return None
 
 
 def windowed_rows(item: WindowTable, spec: WindowSpec, time: exp.Expr) -> exp.Query:

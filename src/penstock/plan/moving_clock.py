@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from penstock.catalog.argument_types import kind_of
 from penstock.frozen import frozen
-from penstock.plan.finish_plan import CLOCK_CALL
+from penstock.plan.finish_plan import CLOCK_CALL, CLOSED_AFTER, CLOSED_UPTO
 from penstock.plan.kept_clock import is_clock_call
 from penstock.plan.names import is_proctime
 from penstock.plan.time_bounds import FLIPPED, comparisons, constant_us
@@ -113,6 +113,12 @@ def settle_clock(tree: exp.Expr) -> None:
 def reads_clock(tree: exp.Expr) -> bool:
     """Whether a tree of the finish asks the clock of the view."""
     return any(_is_clock(node) for node in tree.walk())
+
+
+def asks_marks(tree: exp.Expr) -> bool:
+    """Whether a tree asks the store for what differs from batch to batch: the clock, or which windows close."""
+    marks = (CLOCK_CALL, CLOSED_AFTER, CLOSED_UPTO)
+    return any(isinstance(node, exp.Anonymous) and node.name in marks for node in tree.walk())
 
 
 def clock_bounds(conjunct: exp.Expr) -> list[ClockBound] | None:

@@ -155,11 +155,11 @@ def _answered(asked: _Asked, reasons: list[Reason]) -> LogicalPlan | None:
     try:
         found = asked.kept_plan(reasons)
     except NotYetError:
-        found = asked.open_plan()
+        found = asked.open_plan(reasons)
         if found is None:
             raise
         return found
-    return found or asked.open_plan()
+    return found or asked.open_plan(reasons)
 
 
 @frozen
@@ -271,15 +271,23 @@ class _Asked:
             what = "view" if self.kind == "materialized view" else "sink"
             raise cannot_read(what, views, str(error), error.span or span_of(self.query.tree), error.hint) from error
 
-    def open_plan(self) -> LogicalPlan | None:
+    def open_plan(self, reasons: list[Reason] | None = None) -> LogicalPlan | None:
         """The plan for the view store to answer, where the windows are over rows that may come for ever: they show each
-        change. None where it cannot, or they are asked for when they have closed."""
-        if self.session.lenient or self.query.emit is Emit.FINAL:
+        change, or are shown when the watermark passes their end. None where it cannot; `reasons` takes why windows that
+        are asked for when they close do not."""
+        if self.session.lenient:
             return None
         try:
             plan = self.plan(kept=True, open_windows=True)
-            return with_finish(plan, finished(plan))
-        except (NotYetError, UnsupportedError, ResolutionError, NotFinishableError):
+            made = finished(plan)
+            if self.query.emit is Emit.FINAL and made.windows is None:
+                return None
+            return with_finish(plan, made)
+        except NotFinishableError as error:
+            if self.query.emit is Emit.FINAL and reasons is not None and error.hint is not None:
+                reasons[:] = [error]  # here the windows were those of the view store
+            return None
+        except (NotYetError, UnsupportedError, ResolutionError):
             return None
 
     def inlined_plan(self) -> LogicalPlan | None:

@@ -13,6 +13,7 @@ from penstock.plan.context import EventTimeWantedError, PlanContext, RankLimit, 
 from penstock.plan.expressions import ExpressionBinder
 from penstock.plan.grouping import unmerged_session
 from penstock.plan.infer import assignable
+from penstock.plan.kept_windows import stays_here
 from penstock.plan.modifiers import plan_modifiers
 from penstock.plan.nodes import Node, SetOperation, Values
 from penstock.plan.relation import EVENT_TIME_COLUMN, WINDOW_COLUMN, EventTime, Field, Mode
@@ -41,7 +42,7 @@ def bind_query(context: PlanContext, tree: exp.Expr, outer: Scope | None, limit:
         def bind(trial: PlanContext, inner: exp.Expr) -> Relation:
             return _bind(trial, inner, None, limit if inner is tree else None)
 
-        core = append_core(context, tree, bind)
+        core = None if stays_here(tree) else append_core(context, tree, bind)
         if core is not None:
             return core
         tree = above_core(context, tree, bind)

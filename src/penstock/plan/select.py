@@ -61,7 +61,7 @@ from penstock.plan.window_inputs import with_window_times, without_own_bounds
 from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall
 from penstock.sql.spans import span_of
-from penstock.sql.statements import Emit, Name
+from penstock.sql.statements import Name
 
 if TYPE_CHECKING:
     from penstock.plan.pending_joins import PendingJoin
@@ -87,7 +87,7 @@ def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, 
         written = with_moving_clock(written, context.settings.dialect)
     if context.kept:
         written = _with_row_clocks(context, written)
-    if context.kept and (context.emit is not Emit.FINAL or _on_clock(context, written)):
+    if context.kept:
         changing = context.open_windows or _changing_source(context, written) or _on_clock(context, written)
         if changing:
             written = over_joined_rows(written, lambda query: _scope_of(context, query, outer))

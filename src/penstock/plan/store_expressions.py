@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
-from penstock.plan.finish_plan import CLOCK_CALL
+from penstock.plan.finish_plan import CLOCK_CALL, CLOSED_AFTER, CLOSED_UPTO
 from penstock.plan.merge_plan import FINISH
 from penstock.plan.store_calls import CALLS
 from penstock.plan.store_casts import always_fits, cast, temporal_literal
@@ -346,8 +346,8 @@ class StoreExpressions:
         sql_type = type_of(node)
         if node.name.startswith(FINISH) and sql_type is not None:
             return Term(f"{quoted(node.name)}({self.term(node.expressions[0]).sql})", sql_type)
-        if node.name == CLOCK_CALL:
-            return Term(f"{quoted(CLOCK_CALL)}()", TIMESTAMP)
+        if node.name in (CLOCK_CALL, CLOSED_AFTER, CLOSED_UPTO):
+            return Term(f"{quoted(node.name)}()", TIMESTAMP)
         write = CALLS.get(node.name.lower())
         if write is None:
             raise DiffersError

@@ -135,7 +135,10 @@ def check_views(plan: LogicalPlan, known: Mapping[str, Scan | Core]) -> None:
     if plan.emit is not Emit.CHANGES and any(
         isinstance(node, Aggregate) and node.window is not None for node in _above_cores(plan.root)
     ):
-        raise NotFinishableError("its windows would have to close")
+        raise NotFinishableError(
+            "its windows would have to close, and no watermark comes with rows of a view that change",
+            "write EMIT CHANGES: the view shows each window as its rows change",
+        )
 
 
 def _above_cores(node: Node) -> Iterator[Node]:

@@ -43,5 +43,7 @@ def why_not(error: NotYetError, reasons: Sequence[Reason], tree: exp.Query) -> N
     if blamed is not None:
         error.message, error.span = str(blamed), blamed.span
     told = [str(each.hint) if each is blamed else f"{each}: {each.hint}" for each in found]
-    error.hint = "; or ".join([*told, *filter(None, [error.hint])])
+    if error.hint is not None and not any(error.hint in each for each in told):
+        told.append(error.hint)
+    error.hint = "; or ".join(dict.fromkeys(told))
     return error

@@ -71,6 +71,10 @@ class StrayRows:
         if plan.windows is not None:
             first = _smallest(rows, plan.windows.column)
             return first is not None and first + plan.windows.gap_us <= watermark_us
+        if plan.finish is not None and plan.finish.closing is not None:
+            closing = plan.finish.closing
+            firsts = [first for first in (_smallest(rows, name) for name in closing.times) if first is not None]
+            return any(closing.panes.first_end(first) <= watermark_us for first in firsts)
         return False
 
     def _not_told(self, found: LateRows) -> LateRows:

@@ -265,6 +265,8 @@ class CheckedScan:
             counts = ~bad & f.col("__partition").isNotNull()
             if "time" not in self._checks_apply():
                 counts = counts & (micros >= 0) & ~clock.is_behind(micros, self.drift)
+            elif self.scan.changes:
+                counts = counts & micros.isNotNull()
         return self.watch.over(frame, bad, counts, f.col("__partition"), micros)
 
     @property
@@ -311,7 +313,8 @@ class CheckedScan:
             assert self.scan.event_time is not None
             name = self.scan.event_time.column
             time = f.col(_quoted(name))
-            yield _Check(time.isNull(), "null_time", f.lit(f'the event time "{name}" is NULL'))
+            if not self.scan.changes:  # else it may be a deletion, or take a row out of its windows
+                yield _Check(time.isNull(), "null_time", f.lit(f'the event time "{name}" is NULL'))
             micros = f.unix_micros(time)
             shown = f.date_format(time, "yyyy-MM-dd HH:mm:ss")
             yield _Check(

@@ -158,10 +158,24 @@ def test_what_closes_is_not_kept_row_by_row(query: str, kind: str) -> None:
     assert plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW v AS {query}")).kind == kind
 
 
-@pytest.mark.parametrize("rows", ["FROM a JOIN c ON a.id = c.id", "FROM latest AS a", PAIRS])
-def test_what_is_never_final_is_not_waited_for(rows: str) -> None:
+@pytest.mark.parametrize("rows", ["FROM a JOIN c ON a.id = c.id", "FROM c JOIN a ON a.id = c.id", PAIRS])
+@pytest.mark.parametrize("window", ["TUMBLE(a.ts, {})", "HOP(a.ts, INTERVAL '5' SECOND, {})"])
+def test_windows_over_joined_rows_are_shown_when_they_close(rows: str, window: str) -> None:
+    """The rows of `a` bring the watermark."""
+    query = f"SELECT COUNT(*) AS n {rows} GROUP BY {window.format(TEN)} EMIT FINAL"
+    job = plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW v AS {query}"))
+    assert job.finish is not None
+    assert job.finish.closing is not None
+    assert [each.event_time is not None for each in job.scans if each.relation == "a"] == [True]
+
+
+@pytest.mark.parametrize(
+    ("rows", "window"),
+    [("FROM a JOIN c ON a.id = c.id", "SESSION"), ("FROM latest AS a", "TUMBLE"), (PAIRS, "SESSION")],
+)
+def test_what_is_never_final_is_not_waited_for(rows: str, window: str) -> None:
     report = last(
-        f"{STREAMS} CREATE MATERIALIZED VIEW v AS SELECT COUNT(*) AS n {rows} GROUP BY TUMBLE(a.ts, {TEN}) EMIT FINAL"
+        f"{STREAMS} CREATE MATERIALIZED VIEW v AS SELECT COUNT(*) AS n {rows} GROUP BY {window}(a.ts, {TEN}) EMIT FINAL"
     )
     if report.error is None:
         assert report.plan is not None

@@ -48,12 +48,17 @@ class ClosedMarks:
         floor = batch - KEPT_BATCHES
         if batch % TIDY_EVERY or floor <= 0:
             return None
+        closed_us = self.tidy(writer, floor)
+        writer.execute("UPDATE store.views SET floor = ? WHERE id = ? AND floor < ?", [floor, self._id, floor])
+        return floor, closed_us
+
+    def tidy(self, writer: duckdb.DuckDBPyConnection, floor: int) -> int:
+        """Forget the watermarks of batches that nobody goes back behind; the one that the last of them had reached."""
         row = one_row(writer, f"SELECT coalesce(max(wm), 0) FROM {self._table} WHERE batch <= {floor}")
         assert row is not None
         writer.execute(f"DELETE FROM {self._table} WHERE batch <= {floor}")
         writer.execute(f"INSERT INTO {self._table} VALUES ({floor}, {row[0]})")
-        writer.execute("UPDATE store.views SET floor = ? WHERE id = ? AND floor < ?", [floor, self._id, floor])
-        return floor, int(row[0])
+        return int(row[0])
 
     def undo(self, writer: duckdb.DuckDBPyConnection, batch: int) -> None:
         writer.execute(f"DELETE FROM {self._table} WHERE batch > {batch}")

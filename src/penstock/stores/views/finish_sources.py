@@ -38,6 +38,7 @@ class KeptTable:
         columns = {entry.name: f"r{at}" for at, entry in enumerate(rows.columns)}
         self.shown = ShownRows(rows, columns)
         self.source = Source(self.shown.now(table), f"x{place}", columns)
+        self._ends = rows.ends
         self._types: list[str] = []
         for entry in rows.columns:
             if entry.type is None:
@@ -74,6 +75,16 @@ class KeptTable:
         """Let go of what only going back behind a batch would need: rows that the clock, as it was then, had taken out
         of what is shown."""
         return [f"DELETE FROM {self._table} WHERE {over}" for over in self.shown.over(clock_us)]
+
+    def closes(self, closed_us: int) -> list[str]:
+        """Let go of rows whose windows have all closed at a watermark behind which nobody goes back."""
+        if self._ends is None:
+            return []
+        panes = self._ends.panes
+        length = panes.size_us if panes.cumulates else panes.slide_us
+        time = f"epoch_us({self.source.columns[self._ends.column]})"
+        last = f"{time} - ((({time} - {panes.offset_us}) % {length}) + {length}) % {length} + {panes.size_us}"
+        return [f"DELETE FROM {self._table} WHERE coalesce({last} <= {closed_us}, true)"]
 
     def adds(self, batch: int) -> list[str]:
         """The rows of a batch, which stands in `bt`, become kept ones."""

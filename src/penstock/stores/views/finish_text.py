@@ -69,6 +69,7 @@ class FinishText:
                 self.kept_as_they_are.append(self.stages[-1])
             sources.append(self.stages[-1].source)
         self.clocked = plan.clocked
+        self.closing = plan.closing
         self._view = self.stages[-1].source
         self._unique = plan.unique
         self._visible = [self._view.columns[name] for name, _ in spec.columns]

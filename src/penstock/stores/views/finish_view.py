@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InternalError
 from penstock.stores.duckdb_types import to_duckdb
+from penstock.stores.views.closing_windows import ClosingWindows
 from penstock.stores.views.database import one_row
 from penstock.stores.views.dimension_table import VERSION
 from penstock.stores.views.finish_text import FinishText
@@ -48,6 +49,7 @@ class FinishView:
         if spec.finish is None:
             raise InternalError(f"view {spec.name} has no finish")
         self._text = FinishText(number, spec, spec.finish, views)
+        self._closing = None if self._text.closing is None else ClosingWindows(number, spec.name, self._text.closing)
         self._clocks = f"store.t{number}"  # of batches, where rows are kept or shown for a time
         self.clocked = self._text.clocked  # texts ask its clock
         self.parents: tuple[ViewTable, ...] = tuple({rows.parent.id: rows.parent for rows in self._text.views}.values())
@@ -58,6 +60,8 @@ class FinishView:
             writer.execute(statement)
         if self._timed:
             writer.execute(f"CREATE TABLE {self._clocks} (batch BIGINT, clock BIGINT)")
+        if self._closing is not None:
+            self._closing.create(writer)
 
     @property
     def _timed(self) -> bool:
@@ -67,12 +71,15 @@ class FinishView:
         for table in self._text.tables:
             writer.execute(f"DROP TABLE {table}")
         writer.execute(f"DROP TABLE IF EXISTS {self._clocks}")
+        if self._closing is not None:
+            self._closing.drop(writer)
 
     def apply(self, writer: duckdb.DuckDBPyConnection, rows: pa.Table, mark: BatchMark) -> int:
         if mark.batch % TIDY_EVERY == 0:
             self._tidy(writer, mark.batch - KEPT_BATCHES)
         new = self._new_versions(writer, mark)
-        if not rows.num_rows and not self._timed and not new:
+        closes = self._closing is not None and self._closing.moves(writer, mark)
+        if not rows.num_rows and not self._timed and not new and not closes:
             return 0
         text = self._text
         before = self._move_clock(writer, mark)
@@ -90,6 +97,8 @@ class FinishView:
         self._cross(writer, before)
 
         def once(stage: OnceText) -> list[str]:
+            if self._closing is not None and not closes:
+                return stage.stays()
             # What the view shows is no state.
             return stage.comes(mark.batch, None if stage is self._text.stages[-1] else over)
 
@@ -256,6 +265,8 @@ class FinishView:
         writer.execute(f"DELETE FROM {text.log} WHERE batch > {batch}")
         if self.spec.ttl_us is not None:
             writer.execute(f"DELETE FROM {self._clocks} WHERE batch > {batch}")
+        if self._closing is not None:
+            self._closing.undo(writer, batch)
 
     def _tidy(self, writer: duckdb.DuckDBPyConnection, floor: int) -> None:
         """Let go of rows that were replaced long ago; nobody goes back behind `floor`."""
@@ -266,6 +277,9 @@ class FinishView:
             # Of those before, the last one is still wanted: it is what the view shows of a batch after it.
             writer.execute(f"DELETE FROM {self._clocks} WHERE batch <= {floor} AND clock < {then}")
         statements = [statement for kept in self._text.tables_of_rows for statement in kept.tidies(floor, then)]
+        if self._closing is not None and floor > 0:
+            closed_us = self._closing.tidy(writer, floor)
+            statements += [statement for kept in self._text.kept for statement in kept.closes(closed_us)]
         if floor <= 0 or not statements:
             return
         for statement in statements:

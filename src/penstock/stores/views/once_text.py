@@ -44,6 +44,10 @@ class OnceText(StageText):
             f"INSERT INTO {self.source.table} SELECT {batch}, {self._listed} FROM nw",
         ]
 
+    def stays(self) -> list[str]:
+        """No rows come into the answer, and none go."""
+        return [f"CREATE OR REPLACE TEMP TABLE {name} AS {self._none}" for name in ("nw", "od")]
+
     def goes(self, where: str) -> list[str]:
         """The rows of some batches leave the answer, and no others come."""
         gone = f"DELETE FROM {self.source.table} WHERE {where} RETURNING {self._listed}"

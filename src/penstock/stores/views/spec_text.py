@@ -10,7 +10,7 @@ from penstock.stores.views.model import ViewSpec
 from penstock.types import Field, SqlType
 
 if TYPE_CHECKING:
-    from penstock.plan.finish_plan import Asked, BestOfKey, FinishPlan, KeptRows, RowChanges
+    from penstock.plan.finish_plan import Asked, BestOfKey, Closing, FinishPlan, KeptRows, RowChanges, WindowEnds
     from penstock.plan.joined_pane_plan import JoinedPanes
     from penstock.plan.merge_plan import MergePlan
     from penstock.plan.pane_plan import PanePlan
@@ -87,6 +87,7 @@ def _windows_in(document: dict[str, Any]) -> WindowsPlan:
 
 def _finish_out(plan: FinishPlan) -> dict[str, Any]:
     more: dict[str, Any] = {"asked": [_asked_out(each) for each in plan.asked]} if plan.asked else {}
+    more |= {"closing": asdict(plan.closing)} if plan.closing is not None else {}
     return more | {
         "rows": [
             [
@@ -100,6 +101,7 @@ def _finish_out(plan: FinishPlan) -> dict[str, Any]:
                 *([{"dimension": True}] if rows.dimension else []),
                 *([{"distinct": True}] if rows.distinct else []),
                 *([] if rows.best is None else [{"best": asdict(rows.best)}]),
+                *([] if rows.ends is None else [{"ends": asdict(rows.ends)}]),
             ]
             for rows in plan.rows
         ],
@@ -154,6 +156,18 @@ def _best_in(document: dict[str, Any]) -> BestOfKey:
     return BestOfKey(**{**document, "by": tuple(document["by"]), "order": order})
 
 
+def _ends_in(document: dict[str, Any]) -> WindowEnds:
+    from penstock.plan.finish_plan import WindowEnds
+
+    return WindowEnds(document["column"], _panes_in(document["panes"]))
+
+
+def _closing_in(document: dict[str, Any]) -> Closing:
+    from penstock.plan.finish_plan import Closing
+
+    return Closing(_panes_in(document["panes"]), tuple(document["times"]))
+
+
 def _finish_in(document: dict[str, Any]) -> FinishPlan:
     from penstock.plan.finish_plan import FinishPlan, KeptColumn, KeptRows, Leaf, Stage
 
@@ -169,6 +183,7 @@ def _finish_in(document: dict[str, Any]) -> FinishPlan:
             dimension=any(isinstance(each, dict) and "dimension" in each for each in more),
             distinct=any(isinstance(each, dict) and "distinct" in each for each in more),
             best=next((_best_in(each["best"]) for each in more if isinstance(each, dict) and "best" in each), None),
+            ends=next((_ends_in(each["ends"]) for each in more if isinstance(each, dict) and "ends" in each), None),
         )
         for relation, columns, shown, *more in document["rows"]
     )
@@ -196,7 +211,8 @@ def _finish_in(document: dict[str, Any]) -> FinishPlan:
         )
         for stage in document["stages"]
     )
-    return FinishPlan(rows, stages, tuple(map(_asked_in, document.get("asked", ()))))
+    closing = _closing_in(document["closing"]) if "closing" in document else None
+    return FinishPlan(rows, stages, tuple(map(_asked_in, document.get("asked", ()))), closing)
 
 
 def _type_out(kind: SqlType) -> list[Any]:
