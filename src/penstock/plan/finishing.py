@@ -207,7 +207,10 @@ def _finished(plan: LogicalPlan, *, guarded: bool) -> Finished:
         for found in _read(node):
             earlier = known.setdefault(found.relation, found)
             if isinstance(earlier, Scan) and isinstance(found, Scan) and earlier.key != found.key:
-                raise NotFinishableError(f'"{found.relation}" is read with all versions of its rows, and without')
+                raise NotFinishableError(
+                    f'"{found.relation}" is read with all versions of its rows, and without',
+                    f'declare a second stream over the topic of "{found.relation}", and join that one FOR SYSTEM_TIME AS OF',
+                )
     known = _row_by_row(known)
     constant = not known and plan.root.kind == "materialized view"
     if not constant and not any(isinstance(each, Core) or not each.looked_up for each in known.values()):

@@ -22,6 +22,7 @@ from penstock.plan.trees import nondeterministic_call, nondeterministic_name, ow
 from penstock.sql.nodes import WindowCall, WindowTable
 
 _NOW: Final = "__qualified_now"
+_NAMELESS: Final = "__qualified_rows"
 _CALLS: Final = frozenset({"now", "current_timestamp", "proctime", "current_date", "curdate", "localtimestamp"})
 _NODES: Final = (exp.CurrentTimestamp, exp.CurrentDate, exp.Localtimestamp)
 _CLAUSES: Final = ("where", "group", "having", "qualify", "order")
@@ -70,7 +71,7 @@ def with_row_clocks(select: exp.Select, aggregate: Callable[[exp.Anonymous], boo
     for item in _relations(made):
         if isinstance(item, exp.Unnest) or (isinstance(item, exp.Lateral) and not isinstance(item.this, exp.Query)):
             continue  # what a row is taken apart into came with it
-        alias = _give(item, kinds)
+        alias = _give(item, kinds, len(aliases))
         if alias is None:
             return select
         aliases.append(alias)
@@ -129,14 +130,15 @@ def _one_table(select: exp.Select) -> bool:
     return len(items) == 1 and isinstance(items[0], exp.Table)
 
 
-def _give(item: exp.Expr, kinds: list[exp.Expr]) -> str | None:
-    """Adds the times of its rows to a relation; the alias by which they are read, None where it has none."""
+def _give(item: exp.Expr, kinds: list[exp.Expr], place: int) -> str | None:
+    """Adds the times of its rows to a relation; the alias by which they are read, None where nothing tells them. A
+    subquery without an alias gets one, by its place among the relations of the SELECT."""
     shown: list[exp.Expr] = [
-        exp.alias_(kind.copy(), f"{_NOW}_{place}", quoted=True) for place, kind in enumerate(kinds)
+        exp.alias_(kind.copy(), f"{_NOW}_{number}", quoted=True) for number, kind in enumerate(kinds)
     ]
     alias = item.alias_or_name
     if isinstance(item, WindowTable):
-        return alias if _give(item.this, kinds) is not None and alias else None
+        return alias if _give(item.this, kinds, place) is not None and alias else None
     if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and item.args.get("db") is None:
         if item.args.get("system_time") is not None or item.args.get("joins"):
             return None
@@ -145,10 +147,13 @@ def _give(item: exp.Expr, kinds: list[exp.Expr]) -> str | None:
         query = exp.Select(expressions=[exp.Star(), *shown], from_=exp.From(this=plain))
         item.replace(exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True))))
         return alias
-    if isinstance(item, exp.Subquery) and alias and isinstance(item.this, exp.Query):
+    if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query):
         made = with_newest(item.this, shown)
         if made is not None:
             item.set("this", made)
+            if not alias:
+                alias = f"{_NAMELESS}_{place}"
+                item.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
             return alias
     return None
 

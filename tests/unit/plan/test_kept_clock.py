@@ -33,6 +33,10 @@ def answer(query: str) -> str:
         ("SELECT id, CURRENT_TIMESTAMP AS t FROM c", '"c"."__value1" AS "t"'),
         ("SELECT id, NOW() AS t FROM (SELECT DISTINCT id FROM a) AS x", 'max("__came"."__qualified_now_0") AS "__qualified_now_0"'),
         ("SELECT id, NOW() AS t FROM (SELECT id FROM a ORDER BY ts LIMIT 2) AS x", '"a"."__value0" AS "__qualified_now_0"'),
+        (
+            "SELECT id, NOW() AS t FROM (SELECT id, RANK() OVER (PARTITION BY cat ORDER BY ts) AS r FROM a) WHERE r < 3",
+            '"__qualified_now_0" AS "t"',
+        ),
         ("SELECT id, NOW() AS t FROM (SELECT id FROM a UNION SELECT aid FROM b) AS x", 'max("__came"."__qualified_now_0")'),
         ("SELECT id, NOW() AS t FROM (SELECT id FROM a EXCEPT SELECT aid FROM b) AS x", 'max("__came"."__qualified_side") = CAST(1'),
         ("SELECT id, NOW() AS t FROM (SELECT id FROM a INTERSECT SELECT aid FROM b) AS x", 'max("__came"."__qualified_side") = CAST(2'),
