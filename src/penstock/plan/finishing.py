@@ -209,7 +209,8 @@ def _finished(plan: LogicalPlan, *, guarded: bool) -> Finished:
             if isinstance(earlier, Scan) and isinstance(found, Scan) and earlier.key != found.key:
                 raise NotFinishableError(
                     f'"{found.relation}" is read with all versions of its rows, and without',
-                    f'declare a second stream over the topic of "{found.relation}", and join that one FOR SYSTEM_TIME AS OF',
+                    f'declare a second stream over the topic of "{found.relation}", '
+                    "and join that one FOR SYSTEM_TIME AS OF",
                 )
     known = _row_by_row(known)
     constant = not known and plan.root.kind == "materialized view"
