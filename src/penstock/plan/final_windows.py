@@ -196,7 +196,7 @@ def _check_time(scan: Scan | Core, time: str) -> None:
     if not isinstance(scan, Scan):
         raise NotFinishableError(
             "the rows of the windows come from a subquery that Spark runs by itself, and no watermark with them",
-            f"put the windows into a subquery over the stream alone; or {_CHANGES}",
+            f"read the stream itself there, with its conditions above the windows; or {_CHANGES}",
         )
     if scan.kind == "materialized view":
         raise NotFinishableError(
