@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
 _BOUNDS: Final = ("window_start", "window_end", "window_time")
 _ENDS: Final = ("window_end", "window_time")
-_MORE: Final = ("distinct", "limit", "offset", "laterals", "joins")
+_FEW: Final = ("distinct", "limit", "offset")
+_MORE: Final = (*_FEW, "laterals", "joins")
 _CHANGES: Final = "write EMIT CHANGES: the view shows each window as its rows change"
 
 
@@ -102,9 +103,9 @@ def _check_above(tree: exp.Expr, windowed: exp.Select, *, cumulates: bool) -> No
         calls = [node for item in block.expressions for node in item.find_all(exp.Window)]
         within = all(_one_of(block, each.args.get("partition_by") or [], windowed, cumulates) for each in calls)
         if aggregates(block):
-            if not within or not _one_of(block, _plain_keys(block), windowed, cumulates):
-                break
-            grouped = _whole(block, windowed)
+            few = any(block.args.get(clause) for clause in _FEW)
+            grouped = within and not few and _one_of(block, _plain_keys(block), windowed, cumulates)
+            grouped = grouped and _whole(block, windowed)
             break
         below = list(relations(block).values())
         if not within or len(below) != 1 or any(block.args.get(clause) for clause in _MORE) or _asks(block):
@@ -196,7 +197,7 @@ def _check_time(scan: Scan | Core, time: str) -> None:
     if not isinstance(scan, Scan):
         raise NotFinishableError(
             "the rows of the windows come from a subquery that Spark runs by itself, and no watermark with them",
-            f"put the windows into a subquery over the stream alone; or {_CHANGES}",
+            f"read the stream itself there, with its conditions above the windows; or {_CHANGES}",
         )
     if scan.kind == "materialized view":
         raise NotFinishableError(
@@ -215,7 +216,7 @@ def _row_by_row(windowed: exp.Select) -> bool:
     for block in selects(windowed):
         parts = [*block.expressions, *([block.args["where"]] if block.args.get("where") is not None else [])]
         over = any(isinstance(node, exp.Window | exp.Subquery | exp.Exists) for part in parts for node in part.walk())
-        if over or aggregates(block) or any(block.args.get(clause) for clause in ("distinct", "limit", "offset")):
+        if over or aggregates(block) or any(block.args.get(clause) for clause in _FEW):
             return False
     return not windowed.find(exp.Intersect, exp.Except)
 

@@ -72,6 +72,8 @@ class Stages:
         self._places: dict[str, int] = {}  # of stages, by what they ask
         self._added = rows.added
         pairs = pairs and not rows.moves and only_adds_pairs(tree, self._added)
+        if closing and rows.moves:
+            raise NotFinishableError(*_OF_THE_CLOCK)
         if closing or pairs:
             self.made.append(self._added_answers(tree, closing=closing))
             self.trees.append(tree)

@@ -19,8 +19,8 @@ from penstock.plan.job_dimensions import DimensionPlan, static_nodes
 from penstock.plan.job_model import JobKind, JobPlan, OutputColumn
 from penstock.plan.job_over import job_over
 from penstock.plan.job_scans import JobScans, ScanPlan, job_scans
-from penstock.plan.join_times import note_stand_in
-from penstock.plan.joined_panes import joined_panes
+from penstock.plan.join_times import closing_together, note_stand_in
+from penstock.plan.joined_panes import closes_together, joined_panes
 from penstock.plan.kept_state import kept_state
 from penstock.plan.lookups import LookupTexts, with_lookups
 from penstock.plan.merging import BATCH_VIEW, NotMergeableError, merged
@@ -87,6 +87,8 @@ def _plan_job(plan: LogicalPlan, state: str | None) -> JobPlan:
     if plan.bounded:
         _keep_distinct(tree)
     _session_keys(tree)
+    if state != "spark" and closes_together(plan):
+        closing_together(tree)
     best = best_rows(tree) if state != "spark" and plan.root.kind in STORED else None
     why = ""
     if best is not None:

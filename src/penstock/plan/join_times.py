@@ -26,7 +26,8 @@ class JoinTime:
     """How long a join waits for partners.
 
     `interval`: `left` minus `right` lies between `low_us` and `high_us`. `window`: `left` and `right` are the windows
-    that must be equal. `forever`: every row of both streams is kept. `broadcast` and `batch`: nothing is kept.
+    that must be equal. `forever`: every row of both streams is kept; `ends` are windows of both sides, of different
+    kinds or sizes, that must end at the same time, where there are such. `broadcast` and `batch`: nothing is kept.
     """
 
     bound: JoinBound
@@ -35,6 +36,7 @@ class JoinTime:
     right: TimeColumn | None = None
     low_us: int = 0
     high_us: int = 0
+    ends: tuple[TimeColumn, TimeColumn] | None = None
 
     @property
     def closes(self) -> bool:
@@ -61,6 +63,16 @@ def join_time(clause: exp.Expr) -> JoinTime | None:
     """What bounds a join; None for what is no join of relations, such as UNNEST."""
     found: JoinTime | None = clause.meta.get(_JOIN)
     return found
+
+
+def closing_together(tree: exp.Expr) -> exp.Expr:
+    """The tree, changed in place, with joins by the end of windows that differ as joins of windows: for who closes the
+    windows of both sides at once."""
+    for clause in tree.find_all(exp.Join):
+        time = join_time(clause)
+        if time is not None and time.ends is not None:
+            note_join(clause, JoinTime("window", time.kind, *time.ends))
+    return tree
 
 
 def note_time(query: exp.Select, name: str | None) -> exp.Select:

@@ -20,6 +20,6 @@ def joined_by_store(plan: LogicalPlan) -> LogicalPlan:
 
 def _made(node: AnyNode) -> AnyNode:
     made = replace(node, inputs=tuple(_made(inner) for inner in node.inputs))
-    if isinstance(made, Join) and made.window is not None:
+    if isinstance(made, Join) and made.strategy == "stream":
         made = replace(made, strategy="view store", state=None)
     return made

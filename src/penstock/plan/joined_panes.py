@@ -5,8 +5,9 @@ Kept as panes, a side costs no state there: Spark reduces a batch to partial res
 store joins the windows of all sides when the watermark closes them. Inner, outer, semi and anti joins are the same to
 it, because a window that closes is complete on every side.
 
-What has to hold: a materialized view; TUMBLE or HOP with EMIT FINAL, the same on all sides; each side one stream and
-one GROUP BY that can be kept as panes (see panes.py); each join by the window; above the sides nothing but joins,
+What has to hold: a materialized view; TUMBLE or HOP with EMIT FINAL; each side one stream and one GROUP BY that can be
+kept as panes (see panes.py); each join by the window, or an inner one by the end of windows that differ: what ends at
+the same time closes with the same watermark; above the sides nothing but joins,
 projections and conditions that the store can compute.
 """
 
@@ -17,8 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.errors import NotYetError
 from penstock.frozen import frozen
 from penstock.plan.finish_plan import SIDE
+from penstock.plan.job_scans import job_scans
+from penstock.plan.join_times import closing_together
 from penstock.plan.joined_pane_plan import JoinedPanes, PaneSide, batch_column
 from penstock.plan.merge_plan import MergeKey, MergePlan, Partial, Reduction
 from penstock.plan.merging import BATCH_VIEW, Merged, NotMergeableError
@@ -26,7 +30,18 @@ from penstock.plan.nodes import Aggregate
 from penstock.plan.pane_plan import PANE, PanePlan
 from penstock.plan.panes import one_aggregate, pane_parts, pane_plan
 from penstock.plan.relation import WINDOW_COLUMN, WINDOW_TYPE, Field
-from penstock.plan.spark_blocks import aggregates, makes_rows, own_window_calls, relations, scans, selects, stream_joins
+from penstock.plan.spark_blocks import (
+    aggregates,
+    lengths_us,
+    makes_rows,
+    own_window_calls,
+    relations,
+    scans,
+    selects,
+    stream_joins,
+    window_call,
+    window_key,
+)
 from penstock.plan.store_terms import DiffersError, kept
 from penstock.plan.store_text import kept_query
 from penstock.plan.trees import aliased, call, column, dot, identifier, number, select, type_of, typed
@@ -64,11 +79,10 @@ def joined_panes(plan: LogicalPlan, found: JobScans) -> JoinOfPanes | None:
     if any(time.bound != "window" for time in joins):
         return None
     plans = {pane_plan(node.window) for node in nodes if node.window is not None}
-    if len(plans) != 1 or any(node.grouping_sets for node in nodes):
-        raise NotMergeableError("the view store joins windows of the same length, without grouping sets")
-    (panes,) = plans
+    if any(node.grouping_sets for node in nodes):
+        raise NotMergeableError("the view store joins windows without grouping sets")
     tree = found.tree.copy()
-    sides = _Sides(panes, frozenset(scan.view for scan in found.scans))
+    sides = _Sides(frozenset(plans), frozenset(scan.view for scan in found.scans))
     sides.take(tree)
     _put_in_order(tree)
     try:
@@ -76,6 +90,19 @@ def joined_panes(plan: LogicalPlan, found: JobScans) -> JoinOfPanes | None:
     except DiffersError as error:
         raise NotMergeableError("what stands above the windows is computed in a way that only Spark knows") from error
     return sides.made(text, _types(plan, columns))
+
+
+def closes_together(plan: LogicalPlan) -> bool:
+    """Whether the view store answers the joins of a query when their windows close, though Spark would keep their rows
+    for ever."""
+    if not any(time.ends is not None for block in selects(plan.spark) for _, time in stream_joins(block)):
+        return False
+    tree = closing_together(plan.spark.copy())
+    assert isinstance(tree, exp.Query)
+    try:
+        return joined_panes(plan, job_scans(plan, tree)) is not None
+    except (NotMergeableError, NotYetError):
+        return False
 
 
 def _types(plan: LogicalPlan, columns: list[tuple[str, SqlType | None]]) -> tuple[SqlType, ...]:
@@ -90,9 +117,11 @@ def _types(plan: LogicalPlan, columns: list[tuple[str, SqlType | None]]) -> tupl
 class _Sides:
     """The GROUP BYs of a tree, each of which becomes a relation of its own there."""
 
-    def __init__(self, panes: PanePlan, streams: frozenset[str]) -> None:
+    def __init__(self, plans: frozenset[PanePlan], streams: frozenset[str]) -> None:
+        """`plans` are those of the windows of all sides."""
         self.types: dict[str, dict[str, SqlType | None]] = {}
-        self._panes = panes
+        self._plans = plans
+        self._panes: list[PanePlan] = []
         self._streams = streams
         self._names: list[str] = []
         self._parts: list[Merged] = []
@@ -114,7 +143,10 @@ class _Sides:
         if sum(table.name in self._streams for table in scans(query)) != 1:
             raise NotMergeableError(_ONE_GROUP)
         fields = tuple(_field(item) for item in query.expressions)
-        parts = pane_parts(query, self._panes, fields)
+        panes = _panes_of(query)
+        if panes not in self._plans:
+            raise NotMergeableError(_ONE_GROUP)
+        parts = pane_parts(query, panes, fields)
         name = f"__closed_{len(self._names)}"
         columns = tuple(replace(entry, type=kept(entry.type)) for entry in parts.plan.columns)
         unknown = [each.name for each in columns if each.type is None]
@@ -124,6 +156,7 @@ class _Sides:
             raise NotMergeableError(f"the type of {unknown[0]} is not known")
         self.types[name] = {each.name: each.type for each in columns}
         self._names.append(name)
+        self._panes.append(panes)
         self._parts.append(replace(parts, plan=replace(parts.plan, columns=columns)))
         return name
 
@@ -149,15 +182,15 @@ class _Sides:
         source = exp.Table(this=column(BATCH_VIEW).this)
         batch = select([*by, *shown], source, group=exp.Group(expressions=[key.copy() for key in by]))
         sides = tuple(
-            PaneSide(name, replace(self._panes, shown=parts.shown), parts.plan)
-            for name, parts in zip(self._names, self._parts, strict=True)
+            PaneSide(name, replace(panes, shown=parts.shown), parts.plan)
+            for name, panes, parts in zip(self._names, self._panes, self._parts, strict=True)
         )
         return JoinOfPanes(
             core=self._core(),
             batch=batch,
             reductions=tuple(reductions),
             merge=MergePlan(tuple(keys), tuple(partials), ()),
-            panes=self._panes,
+            panes=min(self._panes, key=lambda each: each.pane_us),
             joined=JoinedPanes(sides, text),
             types=types,
         )
@@ -183,6 +216,18 @@ class _Sides:
             made = block if made is None else exp.Union(this=made, expression=block, distinct=False)
         assert made is not None
         return made
+
+
+def _panes_of(query: exp.Select) -> PanePlan:
+    """How the windows of a side are cut into panes."""
+    block = next(each for each in selects(query) if aggregates(each))
+    key = window_key(block)
+    found = window_call(block, key) if key is not None else None
+    if found is None:
+        raise NotMergeableError(_ONE_GROUP)
+    size, slide, offset = (*lengths_us(found[1]), None, None)[:3]
+    assert size is not None
+    return PanePlan(size, slide or size, (offset or 0) % (slide or size))
 
 
 def _field(item: exp.Expr) -> Field:

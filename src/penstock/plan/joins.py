@@ -235,7 +235,7 @@ def _streams(context: PlanContext, left: Side, right: Side, request: JoinRequest
     state = State("every row of both streams", None)
     on = all_of(equalities) if request.condition is None else request.condition
     node = _node(left, right, request, kind="inner", strategy="stream", state=state)
-    return PlannedJoin(node, on, JoinTime("forever", "inner"))
+    return PlannedJoin(node, on, JoinTime("forever", "inner", ends=_same_ends(left, right, request)))
 
 
 def refuse_every_pair(left: Side, right: Side, request: JoinRequest) -> None:
@@ -320,6 +320,18 @@ def _window_join(left: Side, right: Side, request: JoinRequest) -> PlannedJoin |
             node = _node(left, right, request, kind=kind, strategy="stream", window=spec, state=state)
             time = JoinTime("window", kind, (first, WINDOW_COLUMN), (second, WINDOW_COLUMN))
             return PlannedJoin(node, all_of([same, *rest]), time)
+    return None
+
+
+def _same_ends(left: Side, right: Side, request: JoinRequest) -> tuple[TimeColumn, TimeColumn] | None:
+    """The windows of both sides that end at the same time in all rows that are joined; None where none have to."""
+    if not (_closed(left) and _closed(right)):
+        return None
+    for first in left.windows:
+        for second in right.windows:
+            bounds = [_bound_of(each.this) for each in request.conjuncts if _same_bound(each, first, second)]
+            if any(bound is not None and bound[1] != "start" for bound in bounds):
+                return (first, WINDOW_COLUMN), (second, WINDOW_COLUMN)
     return None
 
 

@@ -44,8 +44,10 @@ def panes_job(plan: LogicalPlan, found: JobScans, panes: Panes) -> JobPlan:
 
 def joined_panes_job(plan: LogicalPlan, found: JobScans, parts: JoinOfPanes) -> JobPlan:
     """Windows of several GROUP BYs, which the view store joins when they close."""
-    length, sides = duration_words(parts.panes.pane_us), len(parts.joined.sides)
-    kept = "keeps the windows" if parts.panes.windows == 1 else "makes windows of the panes"
+    sides = len(parts.joined.sides)
+    several = any(side.panes.windows > 1 for side in parts.joined.sides)
+    lengths = " or ".join(dict.fromkeys(duration_words(side.panes.pane_us) for side in parts.joined.sides))
+    kept = "makes windows of the panes" if several else "keeps the windows"
     core, found = scans_read_once(parts.core, found, plan)
     made = job_over(
         plan,
@@ -55,7 +57,7 @@ def joined_panes_job(plan: LogicalPlan, found: JobScans, parts: JoinOfPanes) -> 
         batch=spark_sql(parts.batch),
         reductions=parts.reductions,
         merge=parts.merge,
-        how=f"Spark aggregates each batch by {'window' if parts.panes.windows == 1 else 'pane'} of {length}, the view "
+        how=f"Spark aggregates each batch by {'pane' if several else 'window'} of {lengths}, the view "
         f"store {kept} of {'both' if sides == 2 else f'all {sides}'} sides of the join, and joins them when they close",
     )
     columns = tuple(replace(column, type=kind) for column, kind in zip(made.columns, parts.types, strict=True))

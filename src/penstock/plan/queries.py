@@ -19,6 +19,7 @@ from penstock.plan.finishing import NotFinishableError, finished, with_finish
 from penstock.plan.first_rows import ordered_by_arrival
 from penstock.plan.inlining import checked_inlined
 from penstock.plan.job_plan import plan_job
+from penstock.plan.joined_panes import closes_together
 from penstock.plan.logical import LogicalPlan
 from penstock.plan.nodes import Aggregate, Limit, Output, Scan, TopN, all_nodes
 from penstock.plan.processing import over_processing_time, processing_of
@@ -112,6 +113,8 @@ def _adding_pairs(asked: _Asked, plan: LogicalPlan) -> LogicalPlan | None:
     None where it would do more than to add rows, or has to ask Spark while it does."""
     if asked.kind != "materialized view" or asked.state == "spark" or not joins_for_ever(plan):
         return None
+    if closes_together(plan):
+        return replace(plan, warnings=tuple(text for text in plan.warnings if "for ever" not in text))
     found = asked.kept_plan(pairs=True)
     return None if found is None else _with_event_time(found, plan)
 

@@ -178,8 +178,13 @@ def own_window_calls(select: exp.Select) -> list[exp.Anonymous]:
 
 def length_us(call: exp.Anonymous) -> int:
     """How far behind a row the last of its windows can end: the size of a window, the gap of a session."""
-    count, unit = str(call.expressions[1].this).split()
-    return int(count) * _MICROS[unit.rstrip("s")]
+    return lengths_us(call)[0]
+
+
+def lengths_us(call: exp.Anonymous) -> list[int]:
+    """The durations of a window, in Spark's order: its size, then its slide and its offset where they are given."""
+    texts = [str(each.this).split() for each in call.expressions[1:]]
+    return [int(count) * _MICROS[unit.rstrip("s")] for count, unit in texts]
 
 
 def origins(select: exp.Select, value: exp.Expr) -> list[Origin]:

@@ -67,7 +67,8 @@ class StrayRows:
             return True
         if plan.panes is not None:
             first = _smallest(rows, PANE)
-            return first is not None and plan.panes.first_end(first) <= watermark_us
+            panes = [plan.panes] if plan.joined is None else [side.panes for side in plan.joined.sides]
+            return first is not None and any(each.first_end(first) <= watermark_us for each in panes)
         if plan.windows is not None:
             first = _smallest(rows, plan.windows.column)
             return first is not None and first + plan.windows.gap_us <= watermark_us

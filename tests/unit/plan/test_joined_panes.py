@@ -7,7 +7,7 @@ import pytest
 from penstock.plan.explain import plan_text
 from penstock.plan.job_plan import JobPlan, plan_job
 from penstock.plan.pane_plan import PanePlan
-from tests.unit.plan.analysis import planned
+from tests.unit.plan.analysis import last, planned
 
 SECOND = 1_000_000
 TRADED = """(SELECT symbol, window_start, window_end, COUNT(*) AS n FROM TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '10' SECOND)
@@ -150,3 +150,67 @@ def test_an_event_time_is_told_once() -> None:
     )
     assert told.count("event time  trades.ts") == 1
     assert told.count("Scan  trades") == 2
+
+
+SPANS = {
+    "a": "TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '10' SECOND)",
+    "b": "HOP(TABLE quotes, DESCRIPTOR(at), INTERVAL '5' SECOND, INTERVAL '20' SECOND, INTERVAL '1' SECOND)",
+}
+
+
+def counted(side: str) -> str:
+    return (
+        f"(SELECT symbol, window_start AS s, window_end AS e, COUNT(*) AS n FROM {SPANS[side]} "
+        f"GROUP BY symbol, window_start, window_end) AS {side}"
+    )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        f"{counted('a')} JOIN {counted('b')} ON a.e = b.e AND a.symbol = b.symbol",
+        f"{counted('a')}, {counted('b')} WHERE b.e = a.e AND a.n < b.n",
+    ],
+)
+def test_windows_of_different_kinds_that_end_together_are_joined_when_they_close(rows: str) -> None:
+    made = job(f"SELECT a.symbol, a.e, b.s, b.n FROM {rows}")
+    assert made.kind == "panes"
+    assert made.joined is not None
+    panes = [PanePlan(side.panes.size_us, side.panes.slide_us, side.panes.offset_us) for side in made.joined.sides]
+    assert panes == [
+        PanePlan(10 * SECOND, 10 * SECOND),
+        PanePlan(20 * SECOND, 5 * SECOND, 1 * SECOND),
+    ]
+    assert (made.uses_event_time, made.spread_us, made.kept, made.rests) == (True, 20 * SECOND, (), True)
+    assert flat(made.late).count("window(") == 2
+    told = plan_text(planned(f"CREATE MATERIALIZED VIEW v AS SELECT a.symbol, a.e, b.s, b.n FROM {rows};"))
+    assert "by pane of 10 seconds or 5 seconds" in told
+    assert "for ever" not in told
+    assert "state       Join" not in told
+
+
+@pytest.mark.parametrize(
+    ("join", "on", "target"),
+    [
+        ("JOIN", "a.s = b.s", "MATERIALIZED VIEW v"),
+        ("LEFT JOIN", "a.e = b.e", "MATERIALIZED VIEW v"),
+        ("JOIN", "a.e = b.e", "SINK v WITH (connector = 'blackhole')"),
+        ("JOIN", "a.e = b.e", "MATERIALIZED VIEW v WITH (state = 'spark')"),
+    ],
+)
+def test_elsewhere_they_are_joined_as_rows_that_stay(join: str, on: str, target: str) -> None:
+    """What no watermark lets go of is told."""
+    query = f"SELECT a.symbol, a.e, b.n FROM {counted('a')} {join} {counted('b')} ON {on} AND a.symbol = b.symbol"
+    plan = planned(f"CREATE {target} AS {query};")
+    assert plan_job(plan).joined is None
+    assert "for ever" in plan_text(plan)
+
+
+def test_rows_that_are_not_grouped_by_their_windows_have_to_be_in_the_same() -> None:
+    error = last(
+        f"CREATE MATERIALIZED VIEW v AS SELECT a.symbol FROM {SPANS['a']} AS a JOIN {SPANS['b']} AS b "
+        "ON a.window_end = b.window_end"
+    ).error
+    assert error is not None
+    assert error.condition == "WINDOW_MISMATCH"
+    assert "group both by their windows" in str(error.hint)

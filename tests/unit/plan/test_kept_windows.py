@@ -97,10 +97,29 @@ COUNTED = f"(SELECT k, window_end AS e, COUNT(*) AS n FROM {TUMBLED} GROUP BY k,
         (f"SELECT COUNT(*) AS n FROM c GROUP BY SESSION(ts, {TEN})", "a session of rows that change"),
         (f"SELECT MAX(n) AS m FROM (SELECT k, COUNT(*) AS n FROM c GROUP BY k, TUMBLE(ts, {TEN}))", "here stands more"),
         (f"SELECT k, COUNT(*) AS n FROM {TUMBLED} GROUP BY k", "here stands more"),
+        (f"SELECT DISTINCT k FROM {TUMBLED} GROUP BY k, window_end", "here stands more"),
+        (f"SELECT DISTINCT k FROM {TUMBLED}", "here stands more"),
+        (f"SELECT window_end, COUNT(*) AS n FROM {TUMBLED} GROUP BY window_end ORDER BY n LIMIT 3", "here stands more"),
+        (f"SELECT k FROM {TUMBLED} UNION ALL SELECT k FROM {TUMBLED}", "one window"),
+        (f"SELECT k FROM {TUMBLED} UNION ALL SELECT k FROM l", "here stands more"),
         (f"SELECT k, window_start, SUM(COUNT(*)) OVER (PARTITION BY k) AS t FROM {TUMBLED} GROUP BY k, window_start",
          "here stands more"),
         (f"SELECT x.window_end, COUNT(*) AS n FROM l LEFT JOIN {TUMBLED} AS x ON x.k = l.k GROUP BY x.window_end",
          "here stands more"),
+        (
+            (
+                f"SELECT k, COUNT(*) AS n FROM (SELECT * FROM timed WHERE at > mz_now() - INTERVAL '1' HOUR) AS x "
+                f"GROUP BY k, TUMBLE(at, {TEN})"
+            ),
+            "goes by event time",
+        ),
+        (
+            (
+                f"SELECT x.k, COUNT(*) AS n FROM (SELECT k, ts FROM l WHERE id > 1) AS x JOIN c ON x.k = c.k "
+                f"GROUP BY x.k, TUMBLE(x.ts, {TEN})"
+            ),
+            "with its conditions above the windows",
+        ),
         (f"SELECT a.k FROM {COUNTED} AS a JOIN {COUNTED} AS b ON a.k = b.k AND a.e = b.e", "one window"),
     ],
 )  # fmt: skip
