@@ -260,3 +260,71 @@ def test_bounded_tables_behind_what_rows_meet_once(opened: Opened, tmp_path: Pat
             db.close()
             db = opened()
     assert {change.op for change in check_change_log(db, "placed", key=())} == {"insert"}
+
+
+CHAINS = """
+CREATE STREAM orders (id INT, cur STRING, at TIMESTAMP, WATERMARK FOR at AS at);
+CREATE STREAM payments (order_id INT, bank STRING);
+CREATE TABLE history (cur STRING, rate INT, at TIMESTAMP, PRIMARY KEY (cur) NOT ENFORCED, WATERMARK FOR at AS at)
+WITH (connector = 'topic', changes = 'upsert');
+CREATE TABLE zones (cur STRING, zone STRING, PRIMARY KEY (cur) NOT ENFORCED) WITH (connector = 'topic', changes = 'upsert');
+CREATE TABLE fees (bank STRING, fee INT, PRIMARY KEY (bank) NOT ENFORCED) WITH (connector = 'topic', changes = 'upsert');
+CREATE TABLE places (zone STRING, bank STRING) WITH (connector = 'file', path = '{path}', format = 'csv');
+CREATE MATERIALIZED VIEW charged AS
+SELECT o.id, h.rate, p.bank, f.fee FROM orders o LEFT JOIN history FOR SYSTEM_TIME AS OF o.at AS h ON h.cur = o.cur
+JOIN payments p ON p.order_id = o.id LEFT JOIN fees FOR SYSTEM_TIME AS OF PROCTIME() AS f ON f.bank = p.bank;
+CREATE MATERIALIZED VIEW offered AS
+SELECT o.id, z.zone, l.bank, f.fee FROM orders o JOIN zones FOR SYSTEM_TIME AS OF PROCTIME() AS z ON z.cur = o.cur
+LEFT JOIN places FOR SYSTEM_TIME AS OF PROCTIME() AS l ON l.zone = z.zone
+LEFT JOIN fees FOR SYSTEM_TIME AS OF PROCTIME() AS f ON f.bank = l.bank;
+"""
+
+
+@pytest.mark.slow
+def test_temporal_joins_one_after_another(opened: Opened, tmp_path: Path) -> None:
+    """G16, G21: a late version makes other rows of those in front, which meet the fee of their batch; a table over a file
+    stands between two joins as of PROCTIME()."""
+    path = tmp_path / "places.csv"
+    places = {"west": ["A", "B"], "east": ["B"]}
+    path.write_text("zone,bank\n" + "".join(f"{zone},{bank}\n" for zone, banks in places.items() for bank in banks))
+    db = opened()
+    db.execute(CHAINS.format(path=path))
+    history: dict[str, list[tuple[int, int]]] = {"EUR": [], "USD": []}
+    orders: dict[int, tuple[str, int]] = {}
+    payments: list[tuple[int, str]] = []
+    charged: dict[tuple[object, ...], int | None] = {}
+    offered: list[tuple[int, str, str | None, int | None]] = []
+    for step in range(4):
+        fees = {"A": 10 * step, "B": 10 * step + 1} if step else {"A": 5}
+        zones = {"EUR": "west" if step % 2 else "east", "USD": "north"}
+        db.append("fees", [{"bank": bank, "fee": fee} for bank, fee in fees.items()])
+        db.append("zones", [{"cur": cur, "zone": zone} for cur, zone in zones.items()])
+        db.settle(180)
+        came = {10 * step: ("EUR", 100 * step), 10 * step + 1: ("USD", 100 * step), 10 * step + 2: ("CHF", 0)}
+        versions = [("EUR", step, 100 * step - 150), ("USD", step, 100 * step)]  # the first one is late
+        paid = [(10 * step, "A"), (10 * step - 9, "B"), (10 * step - 9, "B")]
+        db.append("orders", [{"id": id_, "cur": cur, "at": moment(at)} for id_, (cur, at) in came.items()])
+        db.append("history", [{"cur": cur, "rate": rate, "at": moment(at)} for cur, rate, at in versions])
+        db.append("payments", [{"order_id": of, "bank": bank} for of, bank in paid])
+        db.settle(180)
+        orders |= came
+        payments += paid
+        for cur, rate, at in versions:
+            history[cur].append((at, rate))
+        there: list[tuple[object, ...]] = []
+        for place, (of, bank) in enumerate(payments):
+            if of in orders:
+                cur, at = orders[of]
+                version = max((each for each in history.get(cur, []) if each[0] <= at), default=(None, None))
+                there.append((of, version[1], bank, place))
+        charged = {row: charged.get(row, fees.get(str(row[2]))) for row in there}
+        assert read(db, "charged") == in_order((*row[:3], fee) for row, fee in charged.items()), f"after step {step}"
+        for id_, (cur, _) in came.items():
+            if cur in zones:
+                banks: list[str | None] = [*places.get(zones[cur], [])] or [None]
+                offered += [(id_, zones[cur], bank, fees.get(bank or "")) for bank in banks]
+        assert read(db, "offered") == in_order(offered), f"after step {step}"
+        if step == 1:
+            db.close()
+            db = opened()
+    check_change_log(db, "charged", key=())
