@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_plan import CLOCK_CALL, ONCE, KeptColumn, KeptRows, RowChanges
-from penstock.plan.guards import Guard, guarded_parts, loose_conjunctions, may_fail, tried
+from penstock.plan.guards import Guard, guarded_parts, loose_conjunctions, may_fail, tried, where_it_failed
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.kept_clock import CLOCKS, has_random, shown_name
 from penstock.plan.moving_clock import clock_bounds, reads_clock
@@ -34,7 +34,7 @@ from penstock.plan.trees import (
     type_of,
     typed,
 )
-from penstock.types import BOOLEAN, TIMESTAMP
+from penstock.types import TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -379,21 +379,12 @@ class CoreRows:
         """A value that may fail, of rows that the query may leave out: Spark computes NULL where it fails, and is asked
         for those of the rows that are there where it has. None where the value cannot fail, or that does not show."""
         found = spark_type(value)
-        other = tried(value) if found is not None and may_fail(value) else None
+        once = has_random(value) or nondeterministic_call(value) is not None
+        other = None if found is None or once or not may_fail(value) else tried(value)
         if other is None:
             return None
-        kept_value = typed(
-            column(self._keep(leaf, None, typed(_moved(other, alias, leaf.relation), found)), alias), found
-        )
-        read = {each.name: each for each in value.find_all(exp.Column)}
-        there: exp.Expr | None = None
-        for each in read.values():
-            given = exp.Not(this=exp.Paren(this=exp.Is(this=each.copy(), expression=exp.Null())))
-            there = given if there is None else exp.Or(this=there, expression=given)
-        assert there is not None
-        failed = exp.And(this=exp.Is(this=kept_value.copy(), expression=exp.Null()), expression=exp.Paren(this=there))
-        made = exp.Case(ifs=[exp.If(this=typed(failed, BOOLEAN), true=value.copy())], default=kept_value)
-        return typed(made, found)
+        name = self._keep(leaf, None, typed(_moved(other, alias, leaf.relation), found))
+        return where_it_failed(value, typed(column(name, alias), found))
 
     def _keep(self, leaf: LeafRows, name: str | None, value: exp.Expr) -> str:
         """The name of a value in the finish; its kept column is shared by all readings of the relation."""

@@ -8,6 +8,7 @@ comes, must not fail for a row that the query keeps away from them.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
@@ -158,7 +159,19 @@ def tried(value: exp.Expr) -> exp.Expr | None:
             return None
         other.meta.update(node.meta)
         node.replace(other)
-    return typed(made, type_of(value))
+    return typed(made.this.copy(), type_of(value))
+
+
+def where_it_failed(value: exp.Expr, computed: exp.Expr) -> exp.Expr:
+    """The value by itself where `computed`, what `tried` made of it, is NULL and not all that it reads is."""
+    read = {(each.table, each.name): each for each in value.find_all(exp.Column)}
+    given: list[exp.Expr] = [
+        exp.Not(this=exp.Paren(this=exp.Is(this=each.copy(), expression=exp.Null()))) for each in read.values()
+    ]
+    there = reduce(lambda one, other: exp.Or(this=one, expression=other), given)
+    failed = exp.And(this=exp.Is(this=computed.copy(), expression=exp.Null()), expression=exp.Paren(this=there))
+    made = exp.Case(ifs=[exp.If(this=_holds(failed), true=value.copy())], default=computed)
+    return typed(made, type_of(computed))
 
 
 def _other_form(node: exp.Expr) -> exp.Expr | None:
