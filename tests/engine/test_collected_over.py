@@ -52,7 +52,7 @@ QUERIES = {
     **{f"maps_of_{rows}": (
         f"SELECT cat, MAP_AGG(name, MAP(id, price)) AS m, JSON_OBJECT_AGG(name, MAP(id, price)) AS j FROM {rows} GROUP BY cat",
         (f"SELECT cat, m, to_json(m)::VARCHAR FROM (SELECT cat, coalesce(map_from_entries(list({{'k': name, 'v': MAP {{id: price}}}} ORDER BY name) "
-        "FILTER (WHERE name IS NOT NULL)), MAP {}) AS m FROM (SELECT cat, name, max(id) AS id, max_by(price, id) AS price FROM "
+        "FILTER (WHERE name IS NOT NULL)), MAP {}) AS m FROM (SELECT cat, name, max(id) AS id, arg_max_null(price, id) AS price FROM "
         f"(SELECT cat, name, id, price FROM {rows} UNION ALL SELECT DISTINCT cat, NULL, -1, 0 FROM {rows}) GROUP BY ALL) GROUP BY cat)"),
     ) for rows in "ac"},
     "maps_over": (

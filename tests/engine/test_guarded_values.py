@@ -30,6 +30,11 @@ QUERIES = {
         "FROM e x LEFT JOIN b ON b.k = x.k",
         "self": "SELECT x.id, y.id AS other, CAST(x.txt AS INT) + y.v AS q FROM e x JOIN e y ON x.k = y.k "
         "WHERE x.kind = 1 AND y.kind = 2 AND CAST(x.txt AS INT) > y.v",
+        # Of rows that find no partner, or that a condition over both relations leaves out, nothing is computed.
+        "partner": "SELECT b.k, b.w, x.id, CAST(x.txt AS INT) + 1 AS q FROM b LEFT JOIN e x ON x.k = b.k AND x.kind = 1",
+        "partners": "SELECT b.k, SUM(CAST(x.txt AS INT)) AS s FROM b LEFT JOIN e x ON x.k = b.k AND x.kind = 1 GROUP BY b.k",
+        "of_pairs": "SELECT x.id, y.k, CAST(x.txt AS INT) AS q FROM e x LEFT JOIN b y ON x.k = y.k WHERE x.kind = y.w AND y.w <> 2",
+        "if_any": "SELECT b.k, x.id, COALESCE(CAST(x.txt AS INT), -1) AS q FROM b LEFT JOIN e x ON x.k = b.k AND x.kind = 3",
     }.items()
 }
 
@@ -56,3 +61,16 @@ def test_only_where_the_query_computes_them(db: penstock.Database) -> None:
 
         hold_beside(db, oracle, QUERIES, advance)
     assert {found.state for found in db.jobs()} == {"running"}
+
+
+def test_where_the_query_computes_it_a_value_may_fail(db: penstock.Database) -> None:
+    db.execute("CREATE STREAM a (k INT)")
+    db.execute("CREATE STREAM b (k INT, txt STRING)")
+    db.execute("CREATE MATERIALIZED VIEW v AS SELECT a.k, CAST(b.txt AS INT) AS n FROM a LEFT JOIN b ON a.k = b.k")
+    db.append("a", [{"k": 1}, {"k": 2}])
+    db.append("b", [{"k": 2, "txt": "7"}, {"k": 3, "txt": "seven"}, {"k": 2, "txt": None}])
+    db.settle(60)
+    assert sorted(db.sql("SELECT k, n FROM v").rows(), key=str) == [(1, None), (2, 7), (2, None)]
+    db.append("a", [{"k": 3}])
+    with pytest.raises(penstock.JobFailed, match="seven"):
+        db.settle(60)

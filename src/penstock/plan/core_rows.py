@@ -9,12 +9,12 @@ from sqlglot import exp
 
 from penstock.plan.decimal_types import spark_type
 from penstock.plan.finish_plan import CLOCK_CALL, ONCE, KeptColumn, KeptRows, RowChanges
-from penstock.plan.guards import Guard, guarded_parts, loose_conjunctions, may_fail
+from penstock.plan.guards import Guard, guarded_parts, loose_conjunctions, may_fail, tried, where_it_failed
 from penstock.plan.joins import conjuncts_of
 from penstock.plan.kept_clock import CLOCKS, has_random, shown_name
 from penstock.plan.moving_clock import asks_marks, clock_bounds, reads_clock
 from penstock.plan.nodes import Scan
-from penstock.plan.null_rows import made_up, null_of_nulls
+from penstock.plan.null_rows import left_out, made_up, null_of_nulls
 from penstock.plan.prune import columns_read
 from penstock.plan.relation import Mode
 from penstock.plan.spark_blocks import aggregates, relations, scans
@@ -69,9 +69,13 @@ class LeafRows:
 class CoreRows:
     """Takes the scans out of a tree, which is changed in place: every table becomes a leaf with a name of its own."""
 
-    def __init__(self, tree: exp.Query, known: Mapping[str, Scan | Core], *, guarded: bool) -> None:
-        """`guarded`: what may fail for some rows is computed for no others than the query computes it for."""
+    def __init__(
+        self, tree: exp.Query, known: Mapping[str, Scan | Core], *, guarded: bool, tried: bool = False
+    ) -> None:
+        """`guarded`: what may fail for some rows is computed for no others than the query computes it for; `tried`:
+        also where only the rows of other relations say which these are."""
         self._guarded = guarded
+        self._tries = tried
         self.leaves: list[LeafRows] = []
         self._known = known
         self._relations: list[str] = []
@@ -287,6 +291,7 @@ class CoreRows:
         wanted = [key for key in keys if isinstance(key, _SCALAR) and of_rows(key, [alias]) and computable(key)]
         below = {id(query) for query in relations(block).values()}
         grouped = aggregates(block)
+        elsewhere = self._tries and _may_leave_out(block, alias)
         of_block = _said_of_rows(block, alias)
         sure = tuple(guard for guard in of_block if not any(may_fail(each) for each in guard.conditions))
         loose = {place for each in _conditions(block) for place in loose_conjunctions(each)}
@@ -316,7 +321,8 @@ class CoreRows:
                 key = child in wanted
                 hoists = hoists and (key or (inside and not self._writable(leaf, alias, child)))
                 if hoists and self._computed_below(leaf, alias, child):
-                    value = self._computed(leaf, alias, child, of_block if key else when)
+                    value = None if key or not elsewhere else self._tried(leaf, alias, child)
+                    value = value or self._computed(leaf, alias, child, of_block if key else when)
                     if value is not None:
                         child.replace(value)
                         continue
@@ -373,6 +379,17 @@ class CoreRows:
             moved = typed(guard.around(moved, lambda each: _moved(each, alias, leaf.relation)), found)
         name = self._keep(leaf, None, moved)
         return stand_in(typed(column(name, alias), found), value)
+
+    def _tried(self, leaf: LeafRows, alias: str, value: exp.Expr) -> exp.Expr | None:
+        """A value that may fail, of rows that the query may leave out: Spark computes NULL where it fails, and is asked
+        for those of the rows that are there where it has. None where the value cannot fail, or that does not show."""
+        found = spark_type(value)
+        once = has_random(value) or nondeterministic_call(value) is not None
+        other = None if found is None or once or not may_fail(value) else tried(value)
+        if other is None:
+            return None
+        name = self._keep(leaf, None, typed(_moved(other, alias, leaf.relation), found))
+        return where_it_failed(value, typed(column(name, alias), found))
 
     def _keep(self, leaf: LeafRows, name: str | None, value: exp.Expr) -> str:
         """The name of a value in the finish; its kept column is shared by all readings of the relation."""
@@ -436,6 +453,13 @@ def _conditions(block: exp.Select) -> list[exp.Expr]:
     if block.args.get("where") is not None:
         found.append(block.args["where"].this)
     return [each for each in found if each is not None]
+
+
+def _may_leave_out(block: exp.Select, alias: str) -> bool:
+    """Whether other relations say which rows of one a SELECT computes something for."""
+    where = block.args.get("where")
+    conditions = conjuncts_of(where.this) if where is not None else []
+    return left_out(block, alias) or not all(of_rows(each, [alias]) for each in conditions)
 
 
 def _said_of_rows(block: exp.Select, alias: str) -> tuple[Guard, ...]:

@@ -236,7 +236,7 @@ def _finished(plan: LogicalPlan, *, guarded: bool) -> Finished:
     try:
         one_version_a_moment(tree)
         asked = AskedOfSpark()
-        rows = CoreRows(tree, known, guarded=guarded)
+        rows = CoreRows(tree, known, guarded=guarded, tried=guarded and not plan.pairs)
         ends = {} if windows is None else kept_times(windows, rows)
         _check_repeatable(tree)
         read = of_views(rows, known, asked)

@@ -8,12 +8,14 @@ comes, must not fail for a row that the query keeps away from them.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
 from penstock.frozen import frozen
-from penstock.plan.trees import typed
+from penstock.plan.null_rows import is_strict, null_of_nulls
+from penstock.plan.trees import call, type_of, typed
 from penstock.types import BOOLEAN
 
 if TYPE_CHECKING:
@@ -38,6 +40,20 @@ _SAFE_CALLS: Final = frozenset({
 })  # fmt: skip
 
 
+_TRIED_CALLS: Final = {
+    "element_at": "try_element_at",
+    "parse_json": "try_parse_json",
+    "parse_url": "try_parse_url",
+    "to_number": "try_to_number",
+    "to_timestamp": "try_to_timestamp",
+}
+_TRIED_OPERATORS: Final[dict[type[exp.Expr], str]] = {
+    exp.Add: "try_add",
+    exp.Sub: "try_subtract",
+    exp.Mul: "try_multiply",
+    exp.Div: "try_divide",
+    exp.Mod: "try_mod",
+}
 _FIRST_KNOWN: Final = frozenset({"coalesce", "ifnull", "nvl"})
 
 
@@ -130,3 +146,50 @@ def _may_fail(node: exp.Expr) -> bool:
     if isinstance(node, exp.Anonymous):
         return node.name.lower() not in _SAFE_CALLS
     return not isinstance(node, _NEVER_FAILS) and not isinstance(node, exp.Where | exp.Var | exp.DataTypeParam)
+
+
+def tried(value: exp.Expr) -> exp.Expr | None:
+    """The value, and NULL where it fails; None where that cannot be written, or NULL would not show it."""
+    if not null_of_nulls(value):
+        return None
+    made = exp.Paren(this=value.copy())
+    for node in [node for node in made.walk(bfs=False) if node is not made and _may_fail(node)][::-1]:
+        other = _other_form(node)
+        if other is None or not _shows_null(node, made):
+            return None
+        other.meta.update(node.meta)
+        node.replace(other)
+    return typed(made.this.copy(), type_of(value))
+
+
+def where_it_failed(value: exp.Expr, computed: exp.Expr) -> exp.Expr:
+    """The value by itself where `computed`, what `tried` made of it, is NULL and not all that it reads is."""
+    read = {(each.table, each.name): each for each in value.find_all(exp.Column)}
+    given: list[exp.Expr] = [
+        exp.Not(this=exp.Paren(this=exp.Is(this=each.copy(), expression=exp.Null()))) for each in read.values()
+    ]
+    there = reduce(lambda one, other: exp.Or(this=one, expression=other), given)
+    failed = exp.And(this=exp.Is(this=computed.copy(), expression=exp.Null()), expression=exp.Paren(this=there))
+    made = exp.Case(ifs=[exp.If(this=_holds(failed), true=value.copy())], default=computed)
+    return typed(made, type_of(computed))
+
+
+def _other_form(node: exp.Expr) -> exp.Expr | None:
+    """What Spark has for an operation that fails, and is NULL instead."""
+    if isinstance(node, exp.Cast):
+        return exp.TryCast(this=node.this.copy(), to=node.to.copy(), safe=True)
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else None
+    if name in _TRIED_CALLS:
+        return exp.Anonymous(this=_TRIED_CALLS[name], expressions=[each.copy() for each in node.expressions])
+    operator = next((tried_as for kind, tried_as in _TRIED_OPERATORS.items() if type(node) is kind), None)
+    return None if operator is None else call(operator, node.this.copy(), node.expression.copy())
+
+
+def _shows_null(node: exp.Expr, root: exp.Expr) -> bool:
+    """Whether the whole is NULL where a part of it is."""
+    around = node.parent
+    while around is not None and around is not root:
+        if not is_strict(around):
+            return False
+        around = around.parent
+    return True

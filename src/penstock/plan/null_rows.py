@@ -54,6 +54,18 @@ def made_up(block: exp.Select) -> frozenset[str]:
     return frozenset(found)
 
 
+def left_out(block: exp.Select, alias: str) -> bool:
+    """Whether a join may find nothing for a row of a relation, and leave it out."""
+    first = block.args.get("from_")
+    before = [first.this.alias_or_name] if isinstance(first, exp.From) else []
+    for join in block.args.get("joins") or []:
+        side, other = join.side.upper(), join.this.alias_or_name
+        if (alias in before and side not in ("LEFT", "FULL")) or (alias == other and side not in ("RIGHT", "FULL")):
+            return True
+        before.append(other)
+    return False
+
+
 def null_of_nulls(tree: exp.Expr) -> bool:
     """Whether an expression is surely NULL where every column in it is.
 
@@ -63,5 +75,9 @@ def null_of_nulls(tree: exp.Expr) -> bool:
     """
     if isinstance(tree, exp.Column):
         return True
-    strict = isinstance(tree, _STRICT) or (isinstance(tree, exp.Anonymous) and tree.name.lower() in _STRICT_CALLS)
-    return strict and any(null_of_nulls(inner) for inner in tree.iter_expressions())
+    return is_strict(tree) and any(null_of_nulls(inner) for inner in tree.iter_expressions())
+
+
+def is_strict(node: exp.Expr) -> bool:
+    """Whether an expression is NULL where any part of it is."""
+    return isinstance(node, _STRICT) or (isinstance(node, exp.Anonymous) and node.name.lower() in _STRICT_CALLS)

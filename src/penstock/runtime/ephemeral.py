@@ -14,17 +14,14 @@ from threading import Event
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import PenstockError
-from penstock.options import resolve_view_options
 from penstock.plan.asked_order import answer_in_order
 from penstock.runtime.job import Job
 from penstock.runtime.job_control import drain_job
 from penstock.runtime.job_runs import start_positions
-from penstock.runtime.job_spec import JobSpec
-from penstock.runtime.job_statements import sources_of
+from penstock.runtime.job_statements import reader_spec
 from penstock.runtime.runs import make_run
 from penstock.runtime.states import JobState
 from penstock.runtime.targets import ConsumerTarget
-from penstock.sql.statements import Name
 from penstock.stores.views import ViewStore
 
 if TYPE_CHECKING:
@@ -61,16 +58,7 @@ class EphemeralQuery:
         self._directory = engine.home.ephemeral / self.name
         self._store = ViewStore.open(None)
         self._store.ask_with(engine.to_ask)
-        spec = JobSpec(
-            name=self.name,
-            kind="ephemeral",
-            sql="",
-            plan=plan,
-            sources=sources_of(plan, engine.session),
-            options=resolve_view_options((), Name(self.name), engine.session.settings),
-            session=engine.session,
-            view=_RESULT if self._updating else None,
-        )
+        spec = reader_spec(engine, self.name, plan, _RESULT if self._updating else None)
         self.job = Job(spec, self._store, engine.clock, self._make_run, self._directory / "checkpoint")
 
     def start(self, timeout: float) -> None:

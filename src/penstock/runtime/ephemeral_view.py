@@ -15,16 +15,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError, RuntimeFailure
-from penstock.options import resolve_view_options
 from penstock.runtime.job import Job
 from penstock.runtime.job_runs import start_positions
-from penstock.runtime.job_spec import JobSpec, changes_view
-from penstock.runtime.job_statements import sources_of
+from penstock.runtime.job_spec import changes_view
+from penstock.runtime.job_statements import reader_options, reader_spec
 from penstock.runtime.runs import make_run
 from penstock.runtime.states import JobState
 from penstock.runtime.targets import ViewTarget
 from penstock.runtime.view_run import ViewRun
-from penstock.sql.statements import Name
 
 if TYPE_CHECKING:
     from penstock.plan.job_plan import JobPlan
@@ -42,19 +40,10 @@ class EphemeralView:
         self.name = f"query_{uuid.uuid4().hex[:8]}"
         self.view = changes_view(self.name)
         self._directory = engine.home.ephemeral / self.name
-        options = resolve_view_options((), Name(self.name), engine.session.settings)
+        options = reader_options(engine, self.name)
         # Its changes are let go of when they are read, and not before: however long that takes.
         kept = {key: value for key, value in options.values.items() if key != "changelog_retention"}
-        spec = JobSpec(
-            name=self.name,
-            kind="ephemeral",
-            sql="",
-            plan=plan,
-            sources=sources_of(plan, engine.session),
-            options=replace(options, values=kept),
-            session=engine.session,
-            view=self.view,
-        )
+        spec = reader_spec(engine, self.name, plan, self.view, replace(options, values=kept))
         self.job = Job(spec, engine.home.views, engine.clock, self._make_run, self._directory / "checkpoint")
 
     def start(self, timeout: float) -> None:

@@ -9,7 +9,7 @@ from penstock.catalog.define import as_sink
 from penstock.catalog.model import MaterializedViewDefinition, ObjectKey, SinkDefinition, SourceDefinition
 from penstock.catalog.text import canonical_text
 from penstock.errors import InternalError
-from penstock.options import sink_job_options, with_options_of_reading
+from penstock.options import resolve_view_options, sink_job_options, with_options_of_reading
 from penstock.plan.analyze import analyze
 from penstock.plan.insert_options import insert_options
 from penstock.plan.job_plan import plan_job
@@ -18,11 +18,12 @@ from penstock.plan.shared_reads import insert_jobs, one_reading
 from penstock.runtime.job_spec import Branch, JobSpec, changes_view
 from penstock.runtime.realtime import check_realtime
 from penstock.sql.script import parse_statement
-from penstock.sql.statements import Insert, StatementSet
+from penstock.sql.statements import Insert, Name, StatementSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.options.resolved import ResolvedViewOptions
     from penstock.plan.job_plan import JobPlan
     from penstock.plan.logical import LogicalPlan
     from penstock.plan.session import Session
@@ -39,6 +40,27 @@ def sources_of(plan: JobPlan, session: Session) -> tuple[SourceDefinition, ...]:
         options = with_options_of_reading(definition.options, scan.reading)
         found.append(replace(definition, options=options) if scan.reading else definition)
     return tuple(found)
+
+
+def reader_spec(
+    engine: Engine, name: str, plan: JobPlan, view: str | None, options: ResolvedViewOptions | None = None
+) -> JobSpec:
+    """A query that nobody keeps, as a job: it runs while somebody reads it, and no statement stands behind it."""
+    return JobSpec(
+        name=name,
+        kind="ephemeral",
+        sql="",
+        plan=plan,
+        sources=sources_of(plan, engine.session),
+        options=options or reader_options(engine, name),
+        session=engine.session,
+        view=view,
+    )
+
+
+def reader_options(engine: Engine, name: str) -> ResolvedViewOptions:
+    """What the settings say of such a job."""
+    return resolve_view_options((), Name(name), engine.session.settings)
 
 
 def spec_now(engine: Engine, spec: JobSpec) -> JobSpec:

@@ -97,3 +97,42 @@ def test_windows_over_a_stream_that_only_a_subquery_names() -> None:
         "SELECT k, ARRAY(SELECT COUNT(*) FROM e GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)) AS l FROM b",
     ):
         assert sorted(scan.relation for scan in job_of(query).scans) == ["b", "e"]
+
+
+@pytest.mark.parametrize(
+    ("query", "computed"),
+    [
+        (f"SELECT b.w, {CAST} + 1 AS q FROM b LEFT JOIN e x ON b.k = x.k", "try_add(TRY_CAST(`e`.`txt` AS INT), 1) AS"),
+        (
+            f"SELECT b.w, x.id, {CAST} AS q FROM e x LEFT JOIN b ON b.k = x.k WHERE x.v > b.w AND x.kind = 1",
+            "TRY_CAST(`e`.`txt` AS INT) AS",
+        ),
+        (
+            "SELECT b.w, TO_TIMESTAMP(x.txt) AS q FROM b LEFT JOIN e x ON b.k = x.k",
+            "try_to_timestamp(`e`.`txt`) AS",
+        ),
+    ],
+)
+def test_of_rows_that_a_join_may_leave_out_spark_tries(query: str, computed: str) -> None:
+    """Where that is NULL, and the query gives the row, it is asked for the value itself."""
+    job = job_of(query)
+    assert computed in core_of(query)
+    assert job.finish is not None
+    assert len(job.finish.asked) == 1
+    assert f'"{job.finish.asked[0].name}"("x"."txt")' in job.finish.view.text
+
+
+@pytest.mark.parametrize(
+    ("query", "computed"),
+    [
+        (f"SELECT x.id, {CAST} AS q FROM e x LEFT JOIN b ON b.k = x.k", "CAST(`e`.`txt` AS INT) AS"),
+        (f"SELECT x.id, b.w, {CAST} AS q FROM e x FULL JOIN b ON b.k = x.k", "CAST(`e`.`txt` AS INT) AS"),
+        ("SELECT b.w, UPPER(x.txt) AS q FROM b LEFT JOIN e x ON b.k = x.k", "upper(`e`.`txt`) AS"),
+    ],
+)
+def test_what_is_there_for_each_row_or_cannot_fail_is_computed_as_it_is(query: str, computed: str) -> None:
+    job = job_of(query)
+    assert computed in core_of(query)
+    assert "TRY_CAST" not in core_of(query)
+    assert job.finish is not None
+    assert not job.finish.asked
