@@ -55,7 +55,7 @@ class Run:
         self.start: int = options.start
         self.jobs: tuple[str, ...] = tuple(options.jobs.split(","))
         self.pause: float = options.pause
-        self._feeding = options.mode == "feed"
+        self.finishes: bool = options.mode == "finish"
         self._past = read_events(self.log / "events")
         self.events = Events(self.log / "events", self.start)
         self.events.write("begun", pid=os.getpid())
@@ -69,7 +69,7 @@ class Run:
         # Rows that come after a drain are behind it: a drain that was begun is only finished.
         ending = any(event["event"] == "settling" for event in self._past)
         end = number if ending else number + last
-        while self._feeding or number < end:
+        while not self.finishes or number < end:
             append(number)
             number += 1
 
