@@ -33,7 +33,7 @@ QUERIES = {
         # Of rows that find no partner, or that a condition over both relations leaves out, nothing is computed.
         "partner": "SELECT b.k, b.w, x.id, CAST(x.txt AS INT) + 1 AS q FROM b LEFT JOIN e x ON x.k = b.k AND x.kind = 1",
         "partners": "SELECT b.k, SUM(CAST(x.txt AS INT)) AS s FROM b LEFT JOIN e x ON x.k = b.k AND x.kind = 1 GROUP BY b.k",
-        "of_pairs": "SELECT x.id, y.k, CAST(x.txt AS INT) AS q FROM e x LEFT JOIN b y ON x.k = y.k WHERE x.kind = y.w AND y.w <> 2",
+        "of_pairs": "SELECT x.id, y.k, CAST(x.txt AS INT) AS q FROM e x LEFT JOIN b y ON x.k = y.k WHERE x.kind = y.w + 1 AND y.w <> 1",
         "if_any": "SELECT b.k, x.id, COALESCE(CAST(x.txt AS INT), -1) AS q FROM b LEFT JOIN e x ON x.k = b.k AND x.kind = 3",
     }.items()
 }

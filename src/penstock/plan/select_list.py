@@ -13,6 +13,7 @@ from penstock.plan.names import is_proctime, output_name
 from penstock.plan.relation import HIDDEN_PREFIX, WINDOW_PARTS, WINDOW_TYPE, Field, WindowPart
 from penstock.plan.scope import Leaf, column_tree, window_bound
 from penstock.plan.trees import has_aggregate, type_of
+from penstock.sql.fields import field_of
 from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall
 from penstock.sql.spans import span_of
@@ -48,6 +49,8 @@ def _expand(block: Block, table: str | None, written: exp.Expr) -> None:
         )
     listed = [(leaf, _listed(leaf, table)) for leaf in block.scope.leaves]
     leaves = [(leaf, fields) for leaf, fields in listed if fields is not None]
+    if not leaves and _expand_struct(block, written):
+        return
     if not leaves:
         raise ResolutionError("UNKNOWN_RELATION", f'"{table}" is not in the FROM clause', span=span_of(written))
     merged: set[str] = set()
@@ -68,6 +71,22 @@ def _expand(block: Block, table: str | None, written: exp.Expr) -> None:
                 continue
             kept = replace(kept, nullable=_nullable(block, leaf.alias, entry))
             block.items.append(Item(kept, column_tree(leaf, entry), name))
+
+
+def _expand_struct(block: Block, written: exp.Expr) -> bool:
+    """`address.*`, `address->*` of ksqlDB: the fields of a struct as columns; whether there is such a column."""
+    names = [written.args[key] for key in ("catalog", "db", "table") if written.args.get(key) is not None]
+    base = exp.Column(this=names[-1].copy())
+    for key, name in zip(("table", "db"), reversed(names[:-1]), strict=False):
+        base.set(key, name.copy())
+    found = block.scope.find(base)
+    kind = type_of(found.tree) if found is not None else None
+    if kind is None or kind.name != "STRUCT":
+        return False
+    for part in kind.fields:
+        tree = block.binder.bind(field_of(base.copy(), exp.to_identifier(part.name, quoted=True)))
+        block.items.append(Item(Field(part.name, part.type), tree, part.name, span_of(written)))
+    return True
 
 
 def _listed(leaf: Leaf, table: str | None) -> list[Field] | None:

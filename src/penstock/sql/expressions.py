@@ -103,6 +103,8 @@ class ExpressionGrammar(CallGrammar):
         """
         if kind is exp.JSONExtract and isinstance(path, exp.Column):
             return reduce(field_of, path.parts, this)
+        if kind is exp.JSONExtract and isinstance(this, exp.Column) and isinstance(path, exp.Star):
+            return field_of(this, path)  # address->*, all fields
         if not isinstance(path, exp.Literal):
             self.step_back()
             self.fail("a key in quotes or a number")

@@ -70,3 +70,23 @@ def test_what_is_no_row(query: str, condition: str, place: int) -> None:
     assert error.condition == condition
     assert error.span is not None
     assert error.span.column == place
+
+
+@pytest.mark.parametrize(
+    ("items", "columns"),
+    [
+        ("id, address->*", "`o`.`id` AS `id`, `o`.`address`.`city` AS `city`, `o`.`address`.`geo` AS `geo`"),
+        ("address.*", "`o`.`address`.`city` AS `city`, `o`.`address`.`geo` AS `geo`"),
+        ("o.address->geo->*, id", "`o`.`address`.`geo`.`lat` AS `lat`, `o`.`id` AS `id`"),
+        ("address->geo->lat AS l", "`o`.`address`.`geo`.`lat` AS `l`"),
+    ],
+)
+def test_all_fields_of_a_struct(items: str, columns: str) -> None:
+    stream = "CREATE STREAM o (id INT, address STRUCT<city STRING, geo STRUCT<lat DOUBLE>>,);"  # as RisingWave has it
+    assert spark(f"{stream} SELECT {items} FROM o") == f"SELECT {columns} FROM `o` AS `o`"
+
+
+def test_what_has_no_fields() -> None:
+    error = last("SELECT k->* FROM plain").error
+    assert error is not None
+    assert error.condition == "UNKNOWN_RELATION"
