@@ -1,6 +1,6 @@
 """A keyed count into a view: merged by the view store, and in Spark's update mode into the same view.
 
-    python -m benchmarks.keyed [--rows 1000000] [--keys 200000] [--rounds 3]
+    python -m benchmarks.keyed [--rows 4000000] [--keys 1000000] [--rounds 3]
 
 The bids of benchmarks/engine.py. The view counts them by key, once as it is planned, where Spark aggregates each batch
 and the store merges it, and once `WITH (state = 'spark')`, where Spark keeps every key in RocksDB and the store
@@ -38,8 +38,8 @@ def measured(db: penstock.Database, state: str) -> tuple[float, list[tuple[objec
 def main() -> None:
     """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--keys", type=int, default=200_000)
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     times: dict[str, list[float]] = {state: [] for state in OPTIONS}
