@@ -16,7 +16,7 @@ from penstock.plan.store_lists import (
     percentile_of,
     value_at,
 )
-from penstock.plan.store_orders import is_nested, placed
+from penstock.plan.store_orders import is_nested, orders_nothing, placed
 from penstock.plan.store_terms import (
     DiffersError,
     Term,
@@ -302,7 +302,8 @@ def map_of(key: Term, value: Term, suffix: str) -> Term:
         raise DiffersError
     kind = SqlType("MAP", elements=(key.known, value.known))
     pair = f"CASE WHEN {key.sql} IS NOT NULL THEN {{'k': {key.sql}, 'v': {value.sql}}} END"
-    listed = f"list({pair} ORDER BY {key.sql}, {placed(value).sql} NULLS FIRST){suffix}"
+    terms = [(key, key.sql), (value, f"{placed(value).sql} NULLS FIRST")]
+    listed = f"list({pair}{_ordering(terms)}){suffix}"
     pairs = _there(listed)
     made = "map_from_entries(list_filter(s, lambda e, i: i = len(s) OR s[i + 1].k <> e.k))"
     some = f"list_transform([{pairs}], lambda s: CASE WHEN len(s) > 0 THEN {made} END)[1]"
@@ -313,9 +314,16 @@ def _order(write: StoreExpressions, terms: list[exp.Ordered], value: Term) -> st
     """ORDER BY inside an aggregate. What it leaves open goes by the value, so that no batch changes it."""
     from penstock.plan.store_text import ordered_text
 
-    texts = [ordered_text(write.term(term.this), term) for term in terms]
+    values = [write.term(term.this) for term in terms]
+    texts = [(each, ordered_text(each, term)) for each, term in zip(values, terms, strict=True)]
     last = "DESC NULLS LAST" if terms and terms[-1].args.get("desc") else "ASC NULLS FIRST"
-    return f" ORDER BY {', '.join([*texts, f'{value.sql} {last}'])}"
+    return _ordering([*texts, (value, f"{value.sql} {last}")])
+
+
+def _ordering(terms: list[tuple[Term, str]]) -> str:
+    """ORDER BY of the terms that order anything."""
+    texts = [text for value, text in terms if not orders_nothing(value)]
+    return f" ORDER BY {', '.join(texts)}" if texts else ""
 
 
 def _decimal_mean(term: Term, distinct: str, suffix: str) -> Term:

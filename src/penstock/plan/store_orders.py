@@ -9,12 +9,16 @@ element and field goes behind whether it is there, and what is made so is what t
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from penstock.plan.store_terms import HANDED_ON, DiffersError, Term, quoted
 from penstock.types import SqlType
 
 _HINT: Final = "order by numbers, times or texts that are made of it"
+_WRITTEN_OUT: Final = re.compile(
+    r"\(*(?:'(?:[^']|'')*'|[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?|TRUE|FALSE|NULL)\)*", re.IGNORECASE
+)
 
 
 def placed(term: Term) -> Term:
@@ -24,6 +28,16 @@ def placed(term: Term) -> Term:
         why = f"values of type {term.known} have no order" if none else f"only Spark knows the order of {term.known}"
         raise DiffersError(why, _HINT)
     return Term(_place(term.sql, term.known, 0), term.type, term.constant)
+
+
+def orders_nothing(term: Term) -> bool:
+    """Whether a value is written out, and so the same in all rows: DuckDB refuses texts and fractions as an order, and
+    takes a whole number for the place of a column.
+
+    >>> orders_nothing(Term("'it''s'", None)), orders_nothing(Term('"k"', None))
+    (True, False)
+    """
+    return _WRITTEN_OUT.fullmatch(term.sql) is not None
 
 
 def is_nested(kind: SqlType) -> bool:

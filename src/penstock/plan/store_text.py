@@ -14,7 +14,7 @@ from penstock.plan.finish_plan import ONCE
 from penstock.plan.spark_blocks import group_keys
 from penstock.plan.store_aggregates import aggregate_term
 from penstock.plan.store_expressions import StoreExpressions, only_has
-from penstock.plan.store_orders import placed
+from penstock.plan.store_orders import orders_nothing, placed
 from penstock.plan.store_over import over_term
 from penstock.plan.store_terms import (
     UNKNOWN,
@@ -285,8 +285,10 @@ class _Queries:
     def _tail(self, query: exp.Expr, write: StoreExpressions, shown: dict[str, Term]) -> str:
         text = ""
         order = query.args.get("order")
-        if order is not None:
-            text += f" ORDER BY {', '.join(_ordered(term, write, shown) for term in order.expressions)}"
+        terms = [(term, _value(term, write, shown)) for term in order.expressions] if order is not None else []
+        texts = [ordered_text(value, term) for term, value in terms if not orders_nothing(value)]
+        if texts:
+            text += f" ORDER BY {', '.join(texts)}"
         for name, word in (("limit", "LIMIT"), ("offset", "OFFSET")):
             clause = query.args.get(name)
             if clause is not None:
@@ -362,11 +364,11 @@ def _cell(cell: Term, sql_type: SqlType | None) -> str:
     return as_type(cell, sql_type).sql if sql_type is not None else cell.sql
 
 
-def _ordered(term: exp.Ordered, write: StoreExpressions, shown: dict[str, Term]) -> str:
+def _value(term: exp.Ordered, write: StoreExpressions, shown: dict[str, Term]) -> Term:
+    """What an ORDER BY goes by."""
     inner = term.this
     found = shown.get(inner.name) if isinstance(inner, exp.Column) and not inner.table else None
-    value = found if found is not None else write.term(inner)
-    return ordered_text(value, term)
+    return found if found is not None else write.term(inner)
 
 
 def ordered_text(value: Term, term: exp.Ordered) -> str:
