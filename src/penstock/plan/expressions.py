@@ -39,6 +39,7 @@ from penstock.plan.trees import (
     number,
     type_of,
     typed,
+    unmark_aggregate,
     unmark_aggregates,
     whole_number,
 )
@@ -160,8 +161,11 @@ class ExpressionBinder:
                 self.warn(
                     "integers divide to a fraction; SET dialect to flink, arroyo or risingwave to drop it as they do"
                 )
-        if isinstance(bound, exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) and has_aggregate(bound.this):
+        if isinstance(bound, exp.WithinGroup) and has_aggregate(bound.this):
             unmark_aggregates(bound)
+            mark_aggregate(bound, format_tree(node))
+        if isinstance(bound, exp.IgnoreNulls | exp.RespectNulls) and aggregate_text(bound.this) is not None:
+            unmark_aggregate(bound.this)  # what it takes may be aggregates of groups, as in LAST_VALUE(MAX(v))
             mark_aggregate(bound, format_tree(node))
         return typed(bound, infer(bound))
 
