@@ -20,7 +20,7 @@ from penstock.catalog.functions import (
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.check_calls import check_call, check_row, check_schema
-from penstock.plan.check_over import check_over, has_over, takes_any_order
+from penstock.plan.check_over import called_over, check_over, has_over, takes_any_order
 from penstock.plan.check_types import check_arguments
 from penstock.plan.infer import assignable
 from penstock.plan.named_arguments import with_arguments_in_place
@@ -84,7 +84,8 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> exp.Expr:
 
 def _known(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) -> exp.Expr:
     arguments = list(node.expressions)
-    _check_count(node, info, len(arguments))
+    given = sum(len(each.expressions) if isinstance(each, exp.Distinct) else 1 for each in arguments)
+    _check_count(node, info, given if info.takes(given) else len(arguments))
     if info.kind == "window" and not has_over(node):
         raise ResolutionError(
             "INVALID_ARGUMENT",
@@ -140,7 +141,8 @@ def _aggregate(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo
     check_arguments(node.name, bound, node.expressions)
     check_call(node, bound)
     # An order inside changes nothing about the type of what is aggregated.
-    types = [type_of(argument.this if isinstance(argument, exp.Order) else argument) for argument in bound]
+    several = [part for each in bound for part in (each.expressions if isinstance(each, exp.Distinct) else [each])]
+    types = [type_of(argument.this if isinstance(argument, exp.Order) else argument) for argument in several]
     entries = with_entries(node, bound)
     made = spark_call(node.name, entries or bound, dialect=binder.dialect)
     result = typed(with_maps(made) if entries else made, return_type(info, types))
@@ -227,14 +229,16 @@ def bind_over(binder: ExpressionBinder, node: exp.Window) -> exp.Expr:
     inner = node.this
     _refuse_user_over(binder, inner)
     # SUM(COUNT(*)) OVER (…) sums the counts of the groups: the outer call sees groups, and the inner one rows.
-    of_groups = isinstance(inner, exp.Anonymous) and any(
-        call is not inner and binder.aggregates(call) for call in inner.find_all(exp.Anonymous)
+    called = called_over(node)
+    of_groups = called is not None and any(
+        call is not called and binder.aggregates(call) for call in called.find_all(exp.Anonymous)
     )
-    depth, binder.aggregate_depth = binder.aggregate_depth, -1 if of_groups else 0
+    sums = called is not None and binder.aggregates(called)  # LAG(COUNT(*)) only looks at other groups
+    depth, binder.aggregate_depth = binder.aggregate_depth, -1 if of_groups and sums else 0
     function = binder.bind(inner)
     binder.aggregate_depth = 0
     if of_groups:
-        unmark_aggregate(function)
+        _unmark_outer(function)
     else:
         unmark_aggregates(function)
     arguments: dict[str, object] = {}
@@ -251,7 +255,7 @@ def bind_over(binder: ExpressionBinder, node: exp.Window) -> exp.Expr:
     if takes_any_order(node):
         # what knows more adds columns, so that it is always the same one: see penstock.plan.finish_orders
         arguments["order"] = exp.Order(expressions=[exp.Ordered(this=typed(number(1), INT), nulls_first=True)])
-    places = _under_over(function)
+    places = _under_over(function) if sums else [function]
     made = [_with_over(each, arguments) for each in places]
     for bound in made:
         check_over(bound, node)
@@ -261,6 +265,14 @@ def bind_over(binder: ExpressionBinder, node: exp.Window) -> exp.Expr:
     for each, bound in zip(places, made, strict=True):
         each.replace(bound)
     return function
+
+
+def _unmark_outer(function: exp.Expr) -> None:
+    """Takes the mark of what OVER stands behind, with what stands in between, and leaves those of its arguments."""
+    while isinstance(function, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        unmark_aggregate(function)
+        function = function.this
+    unmark_aggregate(function)
 
 
 def _under_over(function: exp.Expr) -> list[exp.Expr]:

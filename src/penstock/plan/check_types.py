@@ -14,9 +14,9 @@ from sqlglot import exp
 from penstock.catalog.argument_types import kind_of, refused_argument
 from penstock.catalog.functions import is_sparks
 from penstock.errors import ResolutionError
-from penstock.plan.trees import type_of
+from penstock.plan.trees import keep_place, type_of, typed
 from penstock.sql.spans import span_of
-from penstock.types import STRING
+from penstock.types import BIGINT, DOUBLE, STRING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,10 +83,48 @@ def text_as_number(bound: exp.Expr) -> str | None:
         what, parts = bound.name.upper(), bound.expressions
     else:
         return None
-    texts = [part for part in parts if type_of(part) == STRING and not isinstance(part, exp.Literal)]
-    if not texts or any(kind_of(type_of(part)) not in _NUMBERS for part in parts if type_of(part) != STRING):
+    if not _texts_beside_numbers(parts):
         return None
     return f"{what} reads texts as numbers, and fails at one that is none; TRY_CAST(… AS DOUBLE) gives NULL for it"
+
+
+def with_numbers(bound: exp.Expr) -> bool:
+    """Puts the cast that Spark adds by itself into a computation of a number and a text, whose type is then known;
+    whether there was one to add."""
+    if _sums_texts(bound):
+        bound.set("expressions", [_cast(bound.expressions[0], DOUBLE)])
+        return True
+    if type(bound) not in _SIGNS:
+        return False
+    parts = {name: bound.args[name] for name in ("this", "expression")}
+    kinds = [kind for part in parts.values() if (kind := type_of(part)) is not None and kind != STRING]
+    if not kinds or not _texts_beside_numbers(list(parts.values())):
+        return False
+    # an unsigned BIGINT is one of Spark's decimals
+    target = BIGINT if kinds[0].name != "UBIGINT" and kind_of(kinds[0]) == "WHOLE" else DOUBLE
+    for name, part in parts.items():
+        if type_of(part) == STRING:
+            bound.set(name, _cast(part, target))
+    return True
+
+
+def _sums_texts(bound: exp.Expr) -> bool:
+    if not isinstance(bound, exp.Anonymous) or bound.name.lower() not in _SUMS or len(bound.expressions) != 1:
+        return False
+    value = bound.expressions[0]
+    return type_of(value) == STRING and not isinstance(value, exp.Literal | exp.Distinct)
+
+
+def _cast(part: exp.Expr, target: SqlType) -> exp.Expr:
+    cast = exp.Cast(this=part, to=exp.DataType.build(target.spark(), dialect="spark"))
+    return typed(keep_place(cast, part), target)
+
+
+def _texts_beside_numbers(parts: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """The texts among values that are computed with, where all others are numbers."""
+    texts = [part for part in parts if type_of(part) == STRING and not isinstance(part, exp.Literal)]
+    others = [part for part in parts if type_of(part) != STRING]
+    return [] if any(kind_of(type_of(part)) not in _NUMBERS for part in others) else texts
 
 
 def check_condition(bound: exp.Expr, clause: str) -> None:

@@ -21,7 +21,7 @@ from penstock.catalog.functions import (
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.calls import as_moment, bind_call, bind_over
 from penstock.plan.check_patterns import check_pattern
-from penstock.plan.check_types import check_condition, check_types, text_as_number
+from penstock.plan.check_types import check_condition, check_types, text_as_number, with_numbers
 from penstock.plan.infer import infer
 from penstock.plan.moving_clock import with_moments
 from penstock.plan.named_arguments import refuse_named_argument
@@ -39,6 +39,7 @@ from penstock.plan.trees import (
     number,
     type_of,
     typed,
+    unmark_aggregate,
     unmark_aggregates,
     whole_number,
 )
@@ -47,7 +48,7 @@ from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall, WindowPart
 from penstock.sql.spans import span_of
 from penstock.sql.typenames import sql_type
-from penstock.types import BOOLEAN, INT, STRING
+from penstock.types import BOOLEAN, DOUBLE, INT, STRING
 
 if TYPE_CHECKING:
     from penstock.catalog.model import FunctionDefinition
@@ -102,6 +103,8 @@ class ExpressionBinder:
         read = text_as_number(bound)
         if read is not None and self.warn is not None:
             self.warn(read)
+        if with_numbers(bound):
+            typed(bound, DOUBLE if isinstance(bound, exp.Anonymous) else infer(bound))
         return keep_place(bound, node)
 
     def _bind(self, node: exp.Expr) -> exp.Expr:
@@ -160,8 +163,11 @@ class ExpressionBinder:
                 self.warn(
                     "integers divide to a fraction; SET dialect to flink, arroyo or risingwave to drop it as they do"
                 )
-        if isinstance(bound, exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) and has_aggregate(bound.this):
+        if isinstance(bound, exp.WithinGroup) and has_aggregate(bound.this):
             unmark_aggregates(bound)
+            mark_aggregate(bound, format_tree(node))
+        if isinstance(bound, exp.IgnoreNulls | exp.RespectNulls) and aggregate_text(bound.this) is not None:
+            unmark_aggregate(bound.this)  # what it takes may be aggregates of groups, as in LAST_VALUE(MAX(v))
             mark_aggregate(bound, format_tree(node))
         return typed(bound, infer(bound))
 

@@ -76,11 +76,7 @@ def _sorted_text(node: exp.Anonymous, terms: list[exp.Expr]) -> exp.Expr:
 def _call(node: exp.Anonymous) -> exp.Expr | None:
     name, arguments = node.name.lower(), node.expressions
     if name in ("median", "percentile") and arguments:
-        _check_number(node, arguments[0])
-    if name == "median" and len(arguments) == 1:
-        return _percentile(arguments[0], exp.Literal.number(_MIDDLE))
-    if name == "percentile" and len(arguments) == 2:
-        return _percentile(arguments[0], arguments[1])
+        return _percentile(node)
     if name == "element_at" and len(arguments) == 2:
         return _map(arguments[0])
     return _sorted_list(node) if name == "transform" and len(arguments) == 2 else None
@@ -131,9 +127,20 @@ def _is(node: object, name: str) -> TypeGuard[exp.Anonymous]:
     return isinstance(node, exp.Anonymous) and node.name == name
 
 
-def _percentile(value: exp.Expr, share: exp.Expr) -> exp.Expr:
-    order = exp.Ordered(this=value.copy(), desc=False, nulls_first=True)
-    return call(AT_PLACE, value.copy(), share.copy(), exp.Literal.string("percentile_cont"), order)
+def _percentile(node: exp.Anonymous) -> exp.Expr | None:
+    """MEDIAN or PERCENTILE. DISTINCT holds all arguments of a call, and of these only the first is what must differ."""
+    first, *others = node.expressions
+    distinct = isinstance(first, exp.Distinct)
+    if isinstance(first, exp.Distinct):
+        first, others = first.expressions[0], [*first.expressions[1:], *others]
+    _check_number(node, first)
+    if node.name.lower() == "median":
+        others = [*others, exp.Literal.number(_MIDDLE)]
+    if len(others) != 1:
+        return None
+    value = exp.Distinct(expressions=[first.copy()]) if distinct else first.copy()
+    order = exp.Ordered(this=first.copy(), desc=False, nulls_first=True)
+    return call(AT_PLACE, value, others[0].copy(), exp.Literal.string("percentile_cont"), order)
 
 
 def _sorted_list(node: exp.Anonymous) -> exp.Expr | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.plan.store_casts import cast
 from penstock.plan.store_lists import (
     AT_PLACE,
     LIST_OF_ROWS,
@@ -200,6 +201,10 @@ def _list(term: Term, distinct: str, suffix: str) -> Term:
     """All values but NULLs. Spark gives them in any order; here in that of the values, which no batch changes."""
     if " OVER (" in suffix:
         raise DiffersError
+    return _sorted_values(term, distinct, suffix)
+
+
+def _sorted_values(term: Term, distinct: str, suffix: str) -> Term:
     kind = _list_of(in_some_order(told_apart_alike(term) if distinct else term))
     there = _there(f"list({distinct}{term.sql}){suffix}")
     return Term(f"coalesce(list_sort({there}), CAST([] AS {store_type(kind)}))", kind)
@@ -221,13 +226,29 @@ def _text_of_all(write: StoreExpressions, arguments: list[exp.Expr], suffix: str
     first, *rest = arguments
     distinct = isinstance(first, exp.Distinct)
     values = [*(first.expressions if isinstance(first, exp.Distinct) else [first]), *rest]
-    separator = values[1] if len(values) == 2 else exp.Literal.string("")
-    value = write.term(values[0])
-    if value.type != STRING or len(values) > 2 or not isinstance(separator, exp.Literal) or not separator.is_string:
+    if len(values) > 2:
         raise DiffersError
-    texts = _list(value, "DISTINCT " if distinct else "", suffix).sql
-    joined = f"array_to_string({texts}, {text_literal(str(separator.this))})"
-    return Term(f"(CASE WHEN len({texts}) > 0 THEN {joined} END)", STRING)
+    between = _separator(values[1] if len(values) == 2 else exp.Literal.string(""))
+    value = cast(write.term(values[0]), STRING)
+    texts = _sorted_values(value, "DISTINCT " if distinct else "", suffix).sql
+    return Term(f"(CASE WHEN len({texts}) > 0 THEN array_to_string({texts}, {between}) END)", STRING)
+
+
+def _separator(node: exp.Expr) -> str:
+    if not isinstance(node, exp.Literal) or not node.is_string:
+        raise DiffersError
+    return text_literal(str(node.this))
+
+
+def _text_in_order(write: StoreExpressions, given: Term, order: str, arguments: list[exp.Expr], suffix: str) -> Term:
+    """LISTAGG with an order; what is no text becomes one as in CAST, behind the order of the values themselves."""
+    between, value = _separator(arguments[1]), cast(given, STRING)
+    if not isinstance(arguments[0], exp.Distinct):
+        return Term(f"string_agg({value.sql}, {between}{order}){suffix}", STRING)
+    if value == given:
+        return Term(f"string_agg(DISTINCT {value.sql}, {between}{order}){suffix}", STRING)
+    values = _there(f"list(DISTINCT {given.sql}{order}){suffix}")
+    return Term(f"array_to_string(nullif({values}, []), {between})", STRING)
 
 
 def in_order(write: StoreExpressions, name: str, arguments: list[exp.Expr], suffix: str) -> Term:
@@ -247,22 +268,31 @@ def in_order(write: StoreExpressions, name: str, arguments: list[exp.Expr], suff
     if value.known.name not in _ORDERED:
         raise DiffersError
     if name == SORTED_TEXT:
-        separator = arguments[1]
-        if value.type != STRING or not isinstance(separator, exp.Literal) or not separator.is_string:
-            raise DiffersError
-        between = text_literal(str(separator.this))
-        return Term(f"string_agg({distinct}{value.sql}, {between}{_order(write, terms, value)}){suffix}", STRING)
-    there = f"list({value.sql}{_order(write, terms, value)}){suffix}"
+        return _text_in_order(write, value, _order(write, terms, value), arguments, suffix)
+    there = f"list({distinct}{value.sql}{_order(write, terms, value)}){suffix}"
     values = _there(f"coalesce({there}, CAST([] AS {store_type(value.known)}[]))")
-    if distinct:
-        raise DiffersError
     if name == "mode":
         return Term(f"list_aggregate({values}, 'mode')", value.known)
-    share = write.term(arguments[1]).constant
-    if share is None or not 0 <= float(share) <= 1 or not (is_whole(value.type) or value.known.numeric):
+    if not (is_whole(value.type) or value.known.numeric):
         raise DiffersError
+    if isinstance(arguments[1], exp.Anonymous) and arguments[1].name.lower() == "array" and arguments[1].expressions:
+        places = [_at(name, arguments, values, value.known, _share(write, each)) for each in arguments[1].expressions]
+        kind = _list_of(places[0])
+        return Term(f"(CASE WHEN len({values}) > 0 THEN [{', '.join(place.sql for place in places)}] END)", kind)
+    return _at(name, arguments, values, value.known, _share(write, arguments[1]))
+
+
+def _share(write: StoreExpressions, node: exp.Expr) -> str:
+    share = write.term(node).constant
+    if share is None or not 0 <= float(share) <= 1:
+        raise DiffersError
+    return share
+
+
+def _at(name: str, arguments: list[exp.Expr], values: str, kind: SqlType, share: str) -> Term:
+    """What stands at a place among values in order."""
     if name != AT_PLACE:
-        return Term(value_at(values, share), value.known)
+        return Term(value_at(values, share), kind)
     if arguments[2].name == "percentile_cont":
         return percentile_of(values, share)
     return as_type(Term(value_at(values, share), None), DOUBLE)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.plan.job_plan import plan_job
 from penstock.plan.script import analyze_script
+from tests.unit.plan.analysis import planned
 
 STREAM = """CREATE STREAM s (b BOOLEAN, i INT, l BIGINT, d DOUBLE, m DECIMAL(10, 2), name STRING, y BINARY, day DATE,
 ts TIMESTAMP, a ARRAY<INT>, mp MAP<STRING, INT>, st STRUCT<x INT>);"""
@@ -99,6 +101,29 @@ def test_texts_that_are_read_as_numbers_are_told(query: str, told: str | None) -
     assert report.error is None, report.error
     found = [notice for notice in report.notices if "reads texts as numbers" in notice]
     assert [notice.partition(";")[0] for notice in found] == ([told] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("computed", "kind", "text"),
+    [
+        ("i + name", "BIGINT", "CAST(name AS BIGINT)"),
+        ("name % i", "BIGINT", "CAST(name AS BIGINT)"),
+        ("i / name", "DOUBLE", "CAST(name AS BIGINT)"),
+        ("d * name", "DOUBLE", "CAST(name AS DOUBLE)"),
+        ("SUM(name)", "DOUBLE", "CAST(name AS DOUBLE)"),
+    ],
+)
+def test_texts_that_are_read_as_numbers_are_cast_as_spark_does(computed: str, kind: str, text: str) -> None:
+    plan = planned(f"{STREAM} CREATE MATERIALIZED VIEW m AS SELECT {computed} AS x FROM s")
+    assert str(plan.columns[0].type) == kind
+    assert text in plan_job(plan).core.replace("`", "").replace("s.", "")
+
+
+def test_texts_that_are_read_as_numbers_over_rows_that_change() -> None:
+    changing = "CREATE STREAM c (id BIGINT, k STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (connector = 'topic', changes = 'upsert');"
+    for computed in ("id + k", "SUM(k)", "SUM(id * k)"):
+        job = plan_job(planned(f"{changing} CREATE MATERIALIZED VIEW m AS SELECT {computed} AS x FROM c"))
+        assert job.kind == "finish"
 
 
 @pytest.mark.parametrize(

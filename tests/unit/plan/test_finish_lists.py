@@ -30,9 +30,16 @@ AGGREGATES = [
     "FIRST_VALUE(s ORDER BY v)",
     "CORR(v, id)",
 ]
+OF_DIFFERENT = [
+    "MEDIAN(DISTINCT v)",
+    "MODE(DISTINCT v)",
+    "PERCENTILE(DISTINCT v, 0.25)",
+    "STRING_AGG(v, ',')",
+    "STRING_AGG(DISTINCT v, ',' ORDER BY v DESC)",
+]
 
 
-@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("aggregate", AGGREGATES + OF_DIFFERENT)
 def test_the_store_answers_over_rows_that_change(aggregate: str) -> None:
     job = plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW m AS SELECT k, {aggregate} AS a FROM c GROUP BY k"))
     assert job.kind == "finish"

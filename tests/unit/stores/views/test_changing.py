@@ -32,6 +32,25 @@ MORE = {
         "CAST(PERCENTILE_DISC(0.3) WITHIN GROUP (ORDER BY v DESC) AS BIGINT) AS d, BIT_XOR(v) AS b, "
         "MEDIAN(v) FILTER (WHERE id > 5) AS f FROM l GROUP BY k"
     ),
+    "of different values": (
+        "SELECT k, MEDIAN(DISTINCT v) AS m, MEDIAN(DISTINCT v) FILTER (WHERE id > 5) AS f FROM l GROUP BY k"
+    ),
+    "texts of numbers": (
+        "SELECT k, STRING_AGG(id, ',' ORDER BY id) AS x, STRING_AGG(DISTINCT v, ';' ORDER BY v DESC) AS y, "
+        "STRING_AGG(v, '' ORDER BY v) FILTER (WHERE id > 2) AS z, STRING_AGG(v > 1, ',' ORDER BY v > 1) AS b FROM l GROUP BY k"
+    ),
+    "over groups": (
+        "SELECT k, LAG(COUNT(*)) OVER (ORDER BY k) AS a, LEAD(MAX(v), 2, -1) OVER (ORDER BY k) AS b, "
+        "FIRST_VALUE(SUM(v)) OVER (ORDER BY COUNT(*), k) AS c, NTH_VALUE(COUNT(*), 2) OVER (ORDER BY k) AS d, "
+        "COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY k) AS e, LAG(MAX(v) IGNORE NULLS) OVER (ORDER BY k) AS f, "
+        "LAST_VALUE(MAX(v) IGNORE NULLS) OVER (ORDER BY k) AS g FROM l GROUP BY k"
+    ),
+    "texts of a frame": (
+        "SELECT k, id, STRING_AGG(DISTINCT k, ',') OVER (PARTITION BY k) AS x, "
+        "LENGTH(STRING_AGG(DISTINCT s, ',') OVER (PARTITION BY k ORDER BY id)) AS n, "
+        "STRING_AGG(v, ',') OVER (PARTITION BY k ORDER BY v, id) AS y, "
+        "MEDIAN(DISTINCT v) OVER (PARTITION BY k) AS m FROM l"
+    ),
     "ordered lists": (
         "SELECT k, ARRAY_AGG(COALESCE(s, '-') ORDER BY v DESC, s DESC) AS x, STRING_AGG(s, '-' ORDER BY v, s) AS y, "
         "ARRAY_AGG(id ORDER BY s, v DESC, id) AS z, ARRAY_AGG(DISTINCT COALESCE(v, -1) ORDER BY COALESCE(v, -1) DESC) AS d, "
