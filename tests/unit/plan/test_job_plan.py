@@ -355,8 +355,10 @@ def test_spread(sql: str, seconds: float) -> None:
     "sql",
     [
         "SELECT t.symbol, STDDEV(t.price) AS x {} GROUP BY t.symbol",
-        "SELECT symbol, MAX_BY(n, w) AS x FROM (SELECT symbol, COUNT(*) AS n, TUMBLE_START(ts, INTERVAL '1' MINUTE) AS w "
-        "FROM trades GROUP BY symbol, TUMBLE(ts, INTERVAL '1' MINUTE)) GROUP BY symbol",
+        (
+            "SELECT symbol, MAX_BY(n, w) AS x FROM (SELECT symbol, COUNT(*) AS n, TUMBLE_START(ts, INTERVAL '1' MINUTE) AS w "
+            "FROM trades GROUP BY symbol, TUMBLE(ts, INTERVAL '1' MINUTE)) GROUP BY symbol"
+        ),
         "SELECT symbol, STRING_AGG(symbol, ',') AS x FROM (SELECT DISTINCT symbol, ts FROM trades) GROUP BY symbol",
     ],
 )
