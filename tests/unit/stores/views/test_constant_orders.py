@@ -47,8 +47,10 @@ QUERIES: Final[dict[str, tuple[str, str]]] = {
         f"SELECT k, 'a', CAST(2 AS DOUBLE), {_IDS} FROM l GROUP BY k",
     ),
     "over": (
-        "SELECT id, COUNT(*) OVER (PARTITION BY k ORDER BY 'x') AS n, "
-        "STRING_AGG(s, ',') OVER (PARTITION BY k ORDER BY 'x') AS t FROM l",
+        (
+            "SELECT id, COUNT(*) OVER (PARTITION BY k ORDER BY 'x') AS n, "
+            "STRING_AGG(s, ',') OVER (PARTITION BY k ORDER BY 'x') AS t FROM l"
+        ),
         "SELECT id, COUNT(*) OVER (PARTITION BY k), string_agg(s, ',' ORDER BY s) OVER (PARTITION BY k) FROM l",
     ),
     "rows": (
