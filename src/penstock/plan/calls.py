@@ -19,8 +19,15 @@ from penstock.catalog.functions import (
     spark_call,
 )
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
-from penstock.plan.check_calls import check_call, check_row, check_schema
-from penstock.plan.check_over import called_over, check_over, has_over, takes_any_order
+from penstock.plan.check_calls import (
+    check_call,
+    check_distinct,
+    check_grouping,
+    check_row,
+    check_rows_counted,
+    check_schema,
+)
+from penstock.plan.check_over import called_over, check_not_over_over, check_over, has_over, takes_any_order
 from penstock.plan.check_types import check_arguments
 from penstock.plan.infer import assignable
 from penstock.plan.named_arguments import with_arguments_in_place
@@ -96,6 +103,8 @@ def _known(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) ->
     if info.kind == "aggregate":
         plain = without_order(node)
         return _aggregate(binder, plain, info if plain is node else find_function(plain.name) or info)
+    check_distinct(node)
+    check_grouping(node, grouped=binder.grouped)
     if info.higher_order:
         arguments = [arguments[0], *(_as_lambda(argument) for argument in arguments[1:])]
     bound = _bound_arguments(binder, node.name.lower(), arguments)
@@ -133,6 +142,7 @@ def _bound_arguments(binder: ExpressionBinder, name: str, arguments: list[exp.Ex
 
 def _aggregate(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo) -> exp.Expr:
     _check_place(binder, node)
+    check_rows_counted(node, binder.scope.names())
     binder.aggregate_depth += 1
     try:
         bound = [binder.bind(argument) for argument in node.expressions]
@@ -226,6 +236,7 @@ def bind_over(binder: ExpressionBinder, node: exp.Window) -> exp.Expr:
             hint="compute it in a subquery and filter outside, or use QUALIFY",
             span=span_of(node),
         )
+    check_not_over_over(node)
     inner = node.this
     _refuse_user_over(binder, inner)
     # SUM(COUNT(*)) OVER (…) sums the counts of the groups: the outer call sees groups, and the inner one rows.

@@ -1,4 +1,5 @@
-"""Calls that Spark refuses for what their arguments are, not for their types: fractions, and an order that is missing.
+"""Calls that Spark refuses for what their arguments are or where they stand, not for their types: fractions, an order
+that is missing, DISTINCT in front of no aggregate.
 
 As with types, what is refused here is what Spark's analyzer surely refuses; a test holds the two against each other.
 """
@@ -28,6 +29,7 @@ _FRACTIONS: Final = {
 }
 _ORDERED: Final = frozenset({"percentile_cont", "percentile_disc"})
 _SCHEMAS: Final = frozenset({"from_json", "from_csv", "from_xml"})
+_GROUPINGS: Final = frozenset({"grouping", "grouping_id"})
 _LISTS: Final = frozenset({"listagg", "string_agg"})  # WITHIN GROUP tells them an order of any number of terms
 
 
@@ -55,6 +57,52 @@ def check_call(node: exp.Anonymous, bound: Sequence[exp.Expr]) -> None:
     place = _FRACTIONS.get(name)
     if place is not None and place < len(bound):
         _check_fraction(node, bound[place], node.expressions[place])
+
+
+def check_rows_counted(node: exp.Anonymous, columns: Sequence[str]) -> None:
+    """Raise INVALID_ARGUMENT at DISTINCT * inside of an aggregate; `columns` are those that * might stand for."""
+    written = next((argument for argument in node.expressions if isinstance(argument, exp.Distinct)), None)
+    if written is None or not any(isinstance(value, exp.Star) for value in written.expressions):
+        return
+    named = f"{node.name}(DISTINCT {', '.join(columns or ('a', 'b'))})"
+    raise ResolutionError(
+        "INVALID_ARGUMENT",
+        f"function {node.name} is called with DISTINCT *",
+        hint=f"name the columns: {named} counts the different rows without a NULL"
+        if node.name.lower() == "count"
+        else "give it the column it works on",
+        span=span_of(written) or own_span(node),
+    )
+
+
+def check_distinct(node: exp.Anonymous) -> None:
+    """Raise INVALID_ARGUMENT at DISTINCT in a call of what is no aggregate."""
+    written = next((argument for argument in node.expressions if isinstance(argument, exp.Distinct)), None)
+    if written is not None:
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"DISTINCT belongs to aggregates, and {node.name} is none",
+            hint="leave it out; SELECT DISTINCT gives each row once",
+            span=span_of(written) or own_span(node),
+        )
+
+
+def asks_grouping(node: exp.Expr) -> bool:
+    """Whether this asks which keys a row of grouping sets is not grouped by."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _GROUPINGS
+
+
+def check_grouping(node: exp.Anonymous, *, grouped: bool) -> None:
+    """Raise INVALID_ARGUMENT at GROUPING where there are no groups."""
+    if grouped or not asks_grouping(node):
+        return
+    key = node.expressions[0].sql() if node.expressions else "a, b"
+    raise ResolutionError(
+        "INVALID_ARGUMENT",
+        f"{node.name} tells which keys a group is not grouped by, and here are no groups",
+        hint=f"add GROUP BY ROLLUP ({key}), CUBE (…) or GROUPING SETS (…); it stands in the SELECT list and in HAVING",
+        span=own_span(node),
+    )
 
 
 def check_row(node: exp.Anonymous, bound: Sequence[exp.Expr]) -> None:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from penstock.catalog.argument_types import kind_of
 from penstock.errors import ResolutionError
 from penstock.plan.store_terms import DiffersError
-from penstock.plan.trees import signed_number, type_of, whole_number
+from penstock.plan.trees import own_nodes, signed_number, type_of, whole_number
 from penstock.sql.spans import own_span, span_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,19 @@ def takes_any_order(node: exp.Window) -> bool:
     """Whether a function numbers or compares rows, and nothing says in which order: any will do."""
     function = called_over(node)
     return function is not None and function.name.lower() in _TAKE_ANY_ORDER and node.args.get("order") is None
+
+
+def check_not_over_over(written: exp.Window) -> None:
+    """Raise MISPLACED_AGGREGATE at a function with OVER inside of another one, of its arguments or of its OVER (…)."""
+    inner = next((node for node in own_nodes(written) if isinstance(node, exp.Window) and node is not written), None)
+    if inner is not None:
+        raise ResolutionError(
+            "MISPLACED_AGGREGATE",
+            "a window function cannot stand inside of another one",
+            hint="compute the inner one in a subquery and name it: SELECT … OVER (ORDER BY x) FROM "
+            "(SELECT *, … OVER (…) AS x FROM …) AS t",
+            span=span_of(inner),
+        )
 
 
 def check_over(bound: exp.Window, written: exp.Window) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
+from penstock.plan.check_calls import asks_grouping
 from penstock.plan.context import UnmergedSessionError
 from penstock.plan.emission import never_closing, never_final
 from penstock.plan.event_times import is_clock, window_time
@@ -391,6 +392,8 @@ def _check(keys: list[exp.Expr], node: exp.Expr) -> None:
         return
     if isinstance(node, exp.Filter | exp.WithinGroup) and aggregate_text(node.this) is not None:
         return
+    if asks_grouping(node):
+        _check_asked(keys, node)
     if isinstance(node, exp.Column) and node.name == WINDOW_COLUMN:
         raise ResolutionError(
             "NOT_GROUPED",
@@ -407,6 +410,17 @@ def _check(keys: list[exp.Expr], node: exp.Expr) -> None:
         )
     for inner in node.iter_expressions():
         _check(keys, inner)
+
+
+def _check_asked(keys: list[exp.Expr], node: exp.Expr) -> None:
+    for asked in node.expressions:
+        if asked not in keys:
+            raise ResolutionError(
+                "NOT_GROUPED",
+                f"{node.name.upper()} takes keys of the GROUP BY, and {asked.name or 'this'} is none",
+                hint="give it a key, or add this to the GROUP BY",
+                span=span_of(asked) or span_of(node),
+            )
 
 
 def changes_at_source(node: Node) -> bool:

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from penstock.catalog.argument_types import kind_of
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.asof_bounds import is_key_equality
 from penstock.plan.joins import all_of, conjuncts_of
 from penstock.plan.nodes import Aggregate, Deduplicate, Limit, Rank, Scan, Sort, TopN, all_nodes
 from penstock.plan.relation import Mode
 from penstock.plan.scope import same_name
-from penstock.plan.trees import aliased, column, identifier, number, select
+from penstock.plan.trees import aliased, column, identifier, number, select, type_of
 from penstock.plan.unnest import LateralJoin
+from penstock.sql.format import format_tree
 from penstock.sql.nodes import SystemTime
 from penstock.sql.spans import span_of
 from penstock.types import TIMESTAMP
@@ -108,6 +110,7 @@ def version_condition(
             what = f"a {join.side or join.kind} JOIN as of PROCTIME() is not there yet, an inner one and LEFT JOIN are"
     else:
         asked = binder.bind(system_time.this)
+        _check_is_time(asked, system_time)
         time = _version_time(relation)
         known = relation.open or _looked_up(relation)
         if not known and (time is None or _latest_alone(relation) is not None):
@@ -122,6 +125,18 @@ def version_condition(
         span=span_of(system_time) or span_of(join.this),
         mode="append",
     )
+
+
+def _check_is_time(asked: exp.Expr, system_time: SystemTime) -> None:
+    """A version holds from a time on, so that it is asked for by one."""
+    given = type_of(asked)
+    if kind_of(given) not in (None, "TIMESTAMP", "DATE"):
+        raise ResolutionError(
+            "TYPE_MISMATCH",
+            f"FOR SYSTEM_TIME AS OF takes a TIMESTAMP, and {format_tree(system_time.this)} is {given}",
+            hint="name the event time of the relation in front, or CAST it; TIMESTAMP_MILLIS(x) reads a number",
+            span=span_of(system_time.this),
+        )
 
 
 def as_of_event_time(join: exp.Join, scope: Scope) -> bool:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.errors import NotYetError, ResolutionError
 from penstock.plan.context import PlanContext, Relation
+from penstock.plan.grouping import check_grouped
 from penstock.plan.nodes import Aggregate, Deduplicate, Limit, Sort
 from penstock.plan.relation import Mode, State
 from penstock.plan.scope import same_name
@@ -19,21 +20,25 @@ from penstock.sql.statements import Emit
 
 if TYPE_CHECKING:
     from penstock.plan.expressions import ExpressionBinder
+    from penstock.plan.grouping import Grouping
     from penstock.plan.nodes import Node
     from penstock.plan.relation import Field
-    from penstock.plan.scope import Scope
     from penstock.plan.windows import WindowSpec
 
 
 def plan_modifiers(
-    context: PlanContext, written: exp.Expr, relation: Relation, scope: Scope | None, binder: ExpressionBinder | None
+    context: PlanContext,
+    written: exp.Expr,
+    relation: Relation,
+    binder: ExpressionBinder | None = None,
+    grouping: Grouping | None = None,
 ) -> Relation:
     """The relation with what stands behind its SELECT list."""
     if isinstance(written.args.get("distinct"), exp.Distinct) and isinstance(written, exp.Select):
         _distinct(context, written, relation)
     order = written.args.get("order")
     if isinstance(order, exp.Order):
-        _order(order, written, relation, scope, binder)
+        _order(order, relation, binder, grouping)
     offset = written.args.get("offset")
     limit = written.args.get("limit")
     if isinstance(offset, exp.Offset):
@@ -110,15 +115,13 @@ def _tells_apart(entry: Field, window: WindowSpec | None) -> bool:
     return entry.event_time or entry.part is not None or entry.window
 
 
-def _order(
-    order: exp.Order, written: exp.Expr, relation: Relation, scope: Scope | None, binder: ExpressionBinder | None
-) -> None:
+def _order(order: exp.Order, relation: Relation, binder: ExpressionBinder | None, grouping: Grouping | None) -> None:
     node = relation.node
     if not node.bounded:
         if relation.open:
             return
         raise _top_n("ORDER BY on a stream, whose rows never end, is not there yet", order)
-    terms = [_term(entry, written, relation, scope, binder) for entry in order.expressions]
+    terms = [_term(entry, relation, binder, grouping) for entry in order.expressions]
     relation.tree.set("order", exp.Order(expressions=terms))
     relation.node = Sort(
         fields=node.fields,
@@ -129,7 +132,7 @@ def _order(
 
 
 def _term(
-    entry: exp.Expr, written: exp.Expr, relation: Relation, scope: Scope | None, binder: ExpressionBinder | None
+    entry: exp.Expr, relation: Relation, binder: ExpressionBinder | None, grouping: Grouping | None
 ) -> exp.Ordered:
     inner = entry.this if isinstance(entry, exp.Ordered) else entry
     flags = {key: entry.args.get(key) for key in ("desc", "nulls_first")} if isinstance(entry, exp.Ordered) else {}
@@ -154,8 +157,10 @@ def _term(
             hint="add it to the SELECT list",
             span=span_of(inner),
         )
-    del scope, written
-    return exp.Ordered(this=binder.bind(inner), **flags)
+    bound = binder.bind(inner)
+    if grouping is not None:
+        check_grouped(grouping, bound)
+    return exp.Ordered(this=bound, **flags)
 
 
 def _limit(limit: exp.Limit, relation: Relation, offset: exp.Expr | None) -> None:

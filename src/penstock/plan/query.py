@@ -63,10 +63,10 @@ def _bind(context: PlanContext, tree: exp.Expr, outer: Scope | None, limit: Rank
             relation.tree = select(
                 [column(entry.name, inner) for entry in relation.fields], subquery(relation.tree, inner)
             )
-            return plan_modifiers(context, tree, relation, None, None)
+            return plan_modifiers(context, tree, relation)
         return relation
     if isinstance(tree, exp.SetOperation):
-        return plan_modifiers(context, tree, _set_operation(context, tree, outer), None, None)
+        return plan_modifiers(context, tree, _set_operation(context, tree, outer))
     if isinstance(tree, exp.Values):
         return _values(context, tree)
     if isinstance(tree, exp.Table):

@@ -126,7 +126,7 @@ class Scope:
         parts = _parts(node)
         found = self._lookup(parts)
         if found is None:
-            raise self._unknown(node, parts)
+            raise self.unknown(node)
         keep_place(found.tree, node)
         return found
 
@@ -191,7 +191,16 @@ class Scope:
             span=span_of(name),
         )
 
-    def _unknown(self, node: exp.Column, parts: list[exp.Identifier]) -> ResolutionError:
+    def names(self) -> list[str]:
+        """What a * stands for here, by their names."""
+        fields = [
+            leaf.shown(entry) for leaf in self.leaves for entry in leaf.fields if not (entry.hidden or entry.pseudo)
+        ]
+        return [name for name in dict.fromkeys(fields) if not name.startswith(HIDDEN_PREFIX)]
+
+    def unknown(self, node: exp.Column) -> ResolutionError:
+        """The error for a name that no column has, with the nearest ones."""
+        parts = _parts(node)
         name = ".".join(part.name for part in parts)
         names: list[str] = []
         for leaf in self.leaves:

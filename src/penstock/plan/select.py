@@ -117,7 +117,7 @@ def plan_select(context: PlanContext, written: exp.Select, outer: Scope | None, 
         return _ranked(block, limit)
     node = _operators(block)
     _keep_distinct(block)
-    return plan_modifiers(context, written, project(block, node), scope, binder)
+    return plan_modifiers(context, written, project(block, node), binder, block.grouping)
 
 
 def _binder(context: PlanContext, scope: Scope) -> ExpressionBinder:

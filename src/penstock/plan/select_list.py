@@ -54,7 +54,7 @@ def _expand(block: Block, table: str | None, written: exp.Expr) -> None:
     if not leaves:
         raise ResolutionError("UNKNOWN_RELATION", f'"{table}" is not in the FROM clause', span=span_of(written))
     merged: set[str] = set()
-    excluded = {name.name.casefold() for name in written.args.get("except_") or []}
+    excluded = _excluded(block, written, leaves)
     for leaf, fields in leaves:
         if leaf.open:
             block.items.append(Item(Field("*", None), exp.Star(), "*"))
@@ -71,6 +71,23 @@ def _expand(block: Block, table: str | None, written: exp.Expr) -> None:
                 continue
             kept = replace(kept, nullable=_nullable(block, leaf.alias, entry))
             block.items.append(Item(kept, column_tree(leaf, entry), name))
+    if excluded and not block.items and len(block.written.expressions) == 1:
+        raise ResolutionError(
+            "INVALID_ARGUMENT", "EXCEPT leaves no column of *", hint="keep one of them", span=span_of(written)
+        )
+
+
+def _excluded(block: Block, written: exp.Expr, leaves: list[tuple[Leaf, list[Field]]]) -> set[str]:
+    """The columns that EXCEPT leaves out of *, each of which must be there."""
+    star = written.this if isinstance(written, exp.Column) else written
+    names = star.args.get("except_") or []
+    known = {leaf.shown(entry).casefold() for leaf, fields in leaves for entry in fields}
+    for name in names:
+        if name.name.casefold() not in known and not any(leaf.open for leaf, _ in leaves):
+            told = name.this if isinstance(name, exp.Column) else name
+            table = exp.to_identifier(written.table) if isinstance(written, exp.Column) else None
+            raise block.scope.unknown(exp.Column(this=told.copy(), table=table))
+    return {name.name.casefold() for name in names}
 
 
 def _expand_struct(block: Block, written: exp.Expr) -> bool:

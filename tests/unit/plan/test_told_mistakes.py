@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.plan.explain import plan_text
-from tests.unit.plan.analysis import last, planned
+from tests.unit.plan.analysis import TRADES, last, planned
 
 STREAMS = """
 CREATE STREAM c (id BIGINT, k STRING, v BIGINT, ts TIMESTAMP, PRIMARY KEY (id) NOT ENFORCED)
@@ -144,3 +144,61 @@ def test_what_cannot_be_compared_is_named(query: str, told: str) -> None:
     assert error.hint is not None
     assert error.hint.startswith(told)
     assert "__" not in error.hint
+
+
+@pytest.mark.parametrize(
+    ("query", "condition", "place", "told"),
+    [
+        ("SELECT SUM(v) OVER (ORDER BY SUM(v) OVER ()) AS s FROM c", "MISPLACED_AGGREGATE", "SUM(v)", "in a subquery"),
+        ("SELECT LAG(SUM(v) OVER ()) OVER (ORDER BY k) AS s FROM c", "MISPLACED_AGGREGATE", "SUM(v)", "in a subquery"),
+        ("SELECT GROUPING(k) AS g FROM c", "INVALID_ARGUMENT", "GROUPING", "GROUP BY ROLLUP (k)"),
+        ("SELECT GROUPING(k) AS g, COUNT(*) AS n FROM c", "INVALID_ARGUMENT", "GROUPING", "GROUP BY ROLLUP (k)"),
+        ("SELECT GROUPING_ID() AS g FROM c", "INVALID_ARGUMENT", "GROUPING_ID", "GROUP BY ROLLUP"),
+        ("SELECT GROUPING(v) AS g FROM c GROUP BY ROLLUP (k)", "NOT_GROUPED", "v", "GROUPING takes keys"),
+        ("SELECT k, COUNT(*) AS n FROM c GROUP BY k HAVING GROUPING(v) = 0", "NOT_GROUPED", "v", "GROUPING takes keys"),
+        ("SELECT k, COUNT(*) AS n FROM c GROUP BY ROLLUP (k) ORDER BY GROUPING(v) LIMIT 2", "NOT_GROUPED", "v", "keys"),
+        ("SELECT k, COUNT(*) AS n FROM c GROUP BY k ORDER BY v LIMIT 2", "NOT_GROUPED", "v", "MAX(v)"),
+        ("SELECT ABS(DISTINCT v) AS x FROM c", "INVALID_ARGUMENT", "v", "ABS is none"),
+        ("SELECT LAG(DISTINCT v) OVER (ORDER BY id) AS x FROM c", "INVALID_ARGUMENT", "v", "LAG is none"),
+        ("SELECT * EXCEPT (kk, v) FROM c", "UNKNOWN_COLUMN", "kk", 'did you mean "k"?'),
+        ("SELECT * EXCEPT (nope) FROM c", "UNKNOWN_COLUMN", "nope", "columns in scope: id, k, v, ts"),
+        ("SELECT c.* EXCEPT (w), b.w FROM c JOIN b ON c.id = b.id", "UNKNOWN_COLUMN", "w", '"c.w"'),
+        ("SELECT * EXCEPT (id, k, v, ts) FROM c", "INVALID_ARGUMENT", "* EXCEPT (id, k, v, ts", "no column"),
+        ("SELECT b.k, c.v FROM b JOIN c FOR SYSTEM_TIME AS OF b.w ON b.id = c.id", "TYPE_MISMATCH", "b.w", "BIGINT"),
+        ("SELECT b.k, c.v FROM b JOIN c FOR SYSTEM_TIME AS OF b.k ON b.id = c.id", "TYPE_MISMATCH", "b.k", "TIMESTAMP"),
+        ("SELECT COUNT(DISTINCT *) AS n FROM c", "INVALID_ARGUMENT", "*", "COUNT(DISTINCT id, k, v, ts)"),
+        ("SELECT SUM(DISTINCT *) AS n FROM c", "INVALID_ARGUMENT", "*", "the column it works on"),
+    ],
+)
+def test_what_no_rows_could_make_right_is_told_with_what_to_write(
+    query: str, condition: str, place: str, told: str
+) -> None:
+    script = f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}"
+    error = last(script).error
+    assert error is not None
+    assert error.condition == condition
+    assert error.span is not None
+    whole = TRADES + script
+    assert whole[error.span.start : error.span.end] == place
+    assert told in f"{error.message} {error.hint}"
+    assert "__" not in f"{error.message} {error.hint}"
+
+
+def test_columns_are_left_out_of_those_of_one_relation() -> None:
+    plan = planned(f"{STREAMS} CREATE VIEW m AS SELECT b.* EXCEPT (k, TS), b.k AS key FROM b")
+    assert [entry.name for entry in plan.root.visible] == ["id", "w", "key"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, GROUPING(k) AS g, COUNT(*) AS n FROM c GROUP BY ROLLUP (k) HAVING GROUPING(k) = 0",
+        "SELECT SUM(COUNT(*)) OVER (ORDER BY k) AS s FROM c GROUP BY k",
+        "SELECT k, COUNT(*) AS n FROM c GROUP BY k ORDER BY MAX(v), k LIMIT 2",
+        "SELECT id FROM c ORDER BY (SELECT MAX(w) FROM b) LIMIT 2",
+        "SELECT SUM(s) OVER (ORDER BY s) AS t FROM (SELECT SUM(v) OVER () AS s FROM c) AS x",
+        "SELECT COUNT(DISTINCT id, k) AS n, SUM(DISTINCT v) AS s FROM c",
+    ],
+)
+def test_what_is_like_a_mistake_and_is_none(query: str) -> None:
+    planned(f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}")
