@@ -83,29 +83,38 @@ def text_as_number(bound: exp.Expr) -> str | None:
         what, parts = bound.name.upper(), bound.expressions
     else:
         return None
-    if not _texts_beside_numbers(parts):
+    texts = [part for part in parts if type_of(part) == STRING and not isinstance(part, exp.Literal)]
+    if not texts or any(_number_type(part) is None for part in parts if type_of(part) != STRING):
         return None
     return f"{what} reads texts as numbers, and fails at one that is none; TRY_CAST(… AS DOUBLE) gives NULL for it"
 
 
-def with_numbers(bound: exp.Expr) -> bool:
-    """Puts the cast that Spark adds by itself into a computation of a number and a text, whose type is then known;
-    whether there was one to add."""
+def with_numbers(bound: exp.Expr) -> SqlType | None:
+    """Puts the cast that Spark adds by itself into a computation of a number and a text; its type, which is known then,
+    or None where there is nothing to add."""
     if _sums_texts(bound):
         bound.set("expressions", [_cast(bound.expressions[0], DOUBLE)])
-        return True
+        return DOUBLE
     if type(bound) not in _SIGNS:
-        return False
+        return None
     parts = {name: bound.args[name] for name in ("this", "expression")}
-    kinds = [kind for part in parts.values() if (kind := type_of(part)) is not None and kind != STRING]
-    if not kinds or not _texts_beside_numbers(list(parts.values())):
-        return False
+    numbers = [_number_type(part) for part in parts.values() if type_of(part) != STRING]
+    if len(numbers) != 1 or numbers[0] is None:
+        return None
     # an unsigned BIGINT is one of Spark's decimals
-    target = BIGINT if kinds[0].name != "UBIGINT" and kind_of(kinds[0]) == "WHOLE" else DOUBLE
+    target = BIGINT if numbers[0].name != "UBIGINT" and kind_of(numbers[0]) == "WHOLE" else DOUBLE
     for name, part in parts.items():
-        if type_of(part) == STRING:
+        if type_of(part) == STRING and not isinstance(part, exp.Literal):
             bound.set(name, _cast(part, target))
-    return True
+            return DOUBLE if isinstance(bound, exp.Div) else target
+    return None
+
+
+def _number_type(part: exp.Expr) -> SqlType | None:
+    """The type of a number; 1.5 is one of Spark's decimals, and beside a text a DOUBLE."""
+    if isinstance(part, exp.Literal) and not part.is_string:
+        return type_of(part) or DOUBLE
+    return type_of(part) if kind_of(type_of(part)) in _NUMBERS else None
 
 
 def _sums_texts(bound: exp.Expr) -> bool:
@@ -118,13 +127,6 @@ def _sums_texts(bound: exp.Expr) -> bool:
 def _cast(part: exp.Expr, target: SqlType) -> exp.Expr:
     cast = exp.Cast(this=part, to=exp.DataType.build(target.spark(), dialect="spark"))
     return typed(keep_place(cast, part), target)
-
-
-def _texts_beside_numbers(parts: Sequence[exp.Expr]) -> list[exp.Expr]:
-    """The texts among values that are computed with, where all others are numbers."""
-    texts = [part for part in parts if type_of(part) == STRING and not isinstance(part, exp.Literal)]
-    others = [part for part in parts if type_of(part) != STRING]
-    return [] if any(kind_of(type_of(part)) not in _NUMBERS for part in others) else texts
 
 
 def check_condition(bound: exp.Expr, clause: str) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.sql.statements import Query
 
 _BOUND: Final = re.compile(r"\bwindow_(start|end|time)[`\"]?$", re.IGNORECASE)  # a key that is a bound of a window
+KEEP_IT: Final = "store it as a materialized view, whose store answers over the latest rows"
 _ENDLESS: Final = ("stream", "materialized view")
 
 

@@ -48,7 +48,7 @@ from penstock.sql.format import format_tree
 from penstock.sql.nodes import WindowCall, WindowPart
 from penstock.sql.spans import span_of
 from penstock.sql.typenames import sql_type
-from penstock.types import BOOLEAN, DOUBLE, INT, STRING
+from penstock.types import BOOLEAN, INT, STRING
 
 if TYPE_CHECKING:
     from penstock.catalog.model import FunctionDefinition
@@ -103,8 +103,9 @@ class ExpressionBinder:
         read = text_as_number(bound)
         if read is not None and self.warn is not None:
             self.warn(read)
-        if with_numbers(bound):
-            typed(bound, DOUBLE if isinstance(bound, exp.Anonymous) else infer(bound))
+        kind = with_numbers(bound)
+        if kind is not None:
+            typed(bound, kind)
         return keep_place(bound, node)
 
     def _bind(self, node: exp.Expr) -> exp.Expr:

@@ -49,6 +49,7 @@ _OF_THE_CLOCK: Final = (
     "EMIT FINAL goes by event time, and so cannot the clock, or what is met as of PROCTIME()",
     "leave that out, or write EMIT CHANGES",
 )
+_CAST_IT: Final = "CAST what is computed, such as CAST(x * 1.5 AS DOUBLE), to the type that it has"
 _ROWS_IN_FRONT: Final = "the rows in front"
 _FRONT: Final = "__front_key"  # how the columns of an answer begin that tell whose rows in front they are of
 _NOT_BY_ROWS: Final = ("distinct", "limit", "offset", "laterals", "joins")
@@ -336,7 +337,7 @@ def _of_added_rows(tree: exp.Query, rows: CoreRows) -> bool:
 
 def _known(kind: SqlType | None) -> SqlType:
     if kind is None or kind == UNKNOWN:
-        raise NotFinishableError("the type of a column is not known before it runs")
+        raise NotFinishableError("the type of a column is not known before it runs", _CAST_IT)
     return kind
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from penstock.errors import NotYetError, ResolutionError, UnsupportedError
 from penstock.plan.check_calls import asks_grouping
 from penstock.plan.context import UnmergedSessionError
-from penstock.plan.emission import never_closing, never_final
+from penstock.plan.emission import KEEP_IT, never_closing, never_final
 from penstock.plan.event_times import is_clock, window_time
 from penstock.plan.grouping_sets import repeats_a_set
 from penstock.plan.nodes import Aggregate, Node, Scan, all_nodes
@@ -439,7 +439,7 @@ def updating_input(written: exp.Select, node: Node) -> NotYetError:
     elif scans and scans[0].key is None:
         hint = "add PRIMARY KEY (column) NOT ENFORCED to it, by which its rows replace each other"
     else:
-        hint = "store it as a materialized view, whose store answers over the latest rows"
+        hint = KEEP_IT
     return NotYetError(
         "UPDATING_INPUT",
         f'queries over "{name}", whose rows change ({node.mode.value}), are not there yet',

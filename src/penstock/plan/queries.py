@@ -90,7 +90,7 @@ def _chosen(asked: _Asked) -> LogicalPlan:
         reasons: list[Reason] = []
         other = _answered(asked, reasons)
         if other is None:
-            raise why_not(error, reasons, asked.query.tree) from None
+            raise why_not(error, reasons, asked.query.tree, stored=asked.kind == "materialized view") from None
         return other
     if kind == "view" or session.lenient or (plan.bounded and not _is_job(plan)):
         return plan

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotYetError, UnsupportedError
+from penstock.plan.emission import KEEP_IT
 from penstock.plan.finish_orders import NotFinishableError
 from penstock.sql.format import format_tree
 from penstock.sql.nodes import SystemTime
@@ -24,8 +25,11 @@ _OF_EMIT: Final = "UNSUPPORTED_CLAUSE"  # where the answer changes, nothing is f
 Reason = NotFinishableError | NotYetError | UnsupportedError
 
 
-def why_not(error: NotYetError, reasons: Sequence[Reason], tree: exp.Query) -> NotYetError | UnsupportedError:
-    """The error to tell: `error` is Spark's, `reasons` are those of the view store."""
+def why_not(
+    error: NotYetError, reasons: Sequence[Reason], tree: exp.Query, *, stored: bool = False
+) -> NotYetError | UnsupportedError:
+    """The error to tell: `error` is Spark's, `reasons` are those of the view store; `stored`: the query is that of a
+    materialized view, so nobody is told to make it one."""
     planned = next((each for each in reasons if not isinstance(each, NotFinishableError)), None)
     if planned is not None and planned.condition != _OF_EMIT:
         return planned
@@ -43,7 +47,8 @@ def why_not(error: NotYetError, reasons: Sequence[Reason], tree: exp.Query) -> N
     if blamed is not None:
         error.message, error.span = str(blamed), blamed.span
     told = [str(each.hint) if each is blamed else f"{each}: {each.hint}" for each in found]
-    if error.hint is not None and not any(error.hint in each for each in told):
+    advised = error.hint != KEEP_IT or not stored or not told
+    if advised and error.hint is not None and not any(error.hint in each for each in told):
         told.append(error.hint)
     error.hint = "; or ".join(dict.fromkeys(told))
     return error

@@ -88,6 +88,7 @@ def test_what_spark_casts_by_itself_and_what_is_not_known_is_let_through(query: 
     ("query", "told"),
     [
         ("SELECT name + 1 AS x FROM s", "+ reads texts as numbers, and fails at one that is none"),
+        ("SELECT name - 1.5 AS x FROM s", "- reads texts as numbers, and fails at one that is none"),
         ("SELECT i * name AS x FROM s", "* reads texts as numbers, and fails at one that is none"),
         ("SELECT SUM(name) AS x FROM s", "SUM reads texts as numbers, and fails at one that is none"),
         ("SELECT AVG(name) AS x FROM s", "AVG reads texts as numbers, and fails at one that is none"),
@@ -110,6 +111,8 @@ def test_texts_that_are_read_as_numbers_are_told(query: str, told: str | None) -
         ("name % i", "BIGINT", "CAST(name AS BIGINT)"),
         ("i / name", "DOUBLE", "CAST(name AS BIGINT)"),
         ("d * name", "DOUBLE", "CAST(name AS DOUBLE)"),
+        ("m - name", "DOUBLE", "CAST(name AS DOUBLE)"),
+        ("name + 1.5", "DOUBLE", "CAST(name AS DOUBLE) + 1.5"),
         ("SUM(name)", "DOUBLE", "CAST(name AS DOUBLE)"),
     ],
 )
@@ -124,6 +127,16 @@ def test_texts_that_are_read_as_numbers_over_rows_that_change() -> None:
     for computed in ("id + k", "SUM(k)", "SUM(id * k)"):
         job = plan_job(planned(f"{changing} CREATE MATERIALIZED VIEW m AS SELECT {computed} AS x FROM c"))
         assert job.kind == "finish"
+
+
+def test_a_materialized_view_is_not_told_to_become_one() -> None:
+    changing = (
+        "CREATE STREAM c (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH (connector = 'topic', changes = 'upsert');"
+    )
+    error = analyze_script(f"{changing} CREATE MATERIALIZED VIEW m AS SELECT id, id + '1' AS x FROM c")[-1].error
+    assert error is not None
+    assert "CAST" in str(error.hint)
+    assert "materialized view" not in str(error.hint)
 
 
 @pytest.mark.parametrize(
