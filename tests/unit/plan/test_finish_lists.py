@@ -58,7 +58,7 @@ def test_spark_answers_over_rows_that_do_not(aggregate: str) -> None:
 @pytest.mark.parametrize("value", ["CAST(v AS TIMESTAMP)", "s"])
 def test_percentiles_are_those_of_numbers(value: str) -> None:
     query = f"SELECT k, PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY {value}) AS a FROM c GROUP BY k"
-    assert "PERCENTILE_DISC takes numbers, not" in refused(f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}")
+    assert refused(f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}") == "TYPE_MISMATCH"
 
 
 def test_several_shares_give_an_array() -> None:
