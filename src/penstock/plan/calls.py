@@ -50,12 +50,13 @@ from penstock.plan.trees import (
 from penstock.sql.fields import field_of
 from penstock.sql.format import format_tree
 from penstock.sql.spans import own_span, span_of
-from penstock.types import INT, TIMESTAMP
+from penstock.types import DOUBLE, INT, TIMESTAMP, SqlType
 
 if TYPE_CHECKING:
     from penstock.catalog.model import FunctionDefinition
     from penstock.plan.expressions import ExpressionBinder
 
+_BY_SHARES: Final = frozenset({"quantile", "percentile"})  # what such a call gives is an array where its shares are one
 _PARTS: Final = frozenset({"date_part", "datepart"})
 
 
@@ -153,10 +154,16 @@ def _aggregate(binder: ExpressionBinder, node: exp.Anonymous, info: FunctionInfo
     # An order inside changes nothing about the type of what is aggregated.
     several = [part for each in bound for part in (each.expressions if isinstance(each, exp.Distinct) else [each])]
     types = [type_of(argument.this if isinstance(argument, exp.Order) else argument) for argument in several]
+    if info.returns in _BY_SHARES and types[1:2] == [None] and _is_array(several[1]):
+        types[1] = SqlType("ARRAY", elements=(DOUBLE,))  # 0.5 is a decimal of as many digits as it needs
     entries = with_entries(node, bound)
     made = spark_call(node.name, entries or bound, dialect=binder.dialect)
     result = typed(with_maps(made) if entries else made, return_type(info, types))
     return mark_aggregate(result, format_tree(node))
+
+
+def _is_array(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Array) or (isinstance(node, exp.Anonymous) and node.name.lower() == "array")
 
 
 def _check_place(binder: ExpressionBinder, node: exp.Anonymous) -> None:

@@ -52,6 +52,13 @@ def check_call(node: exp.Anonymous, bound: Sequence[exp.Expr]) -> None:
             hint=f"write {name.upper()}({given}) WITHIN GROUP (ORDER BY x)" + ("" if bound else ", or MODE(x)"),
             span=own_span(node),
         )
+    if name in _ORDERED and any(isinstance(argument, exp.Distinct) for argument in node.expressions):
+        raise ResolutionError(
+            "INVALID_ARGUMENT",
+            f"function {node.name} takes no DISTINCT, which would go by the fraction",
+            hint="write PERCENTILE(DISTINCT x, 0.5), or MEDIAN(DISTINCT x)",
+            span=own_span(node),
+        )
     if name not in _LISTS:
         _check_order(node, takes=1 if needs_order else 0)
     place = _FRACTIONS.get(name)

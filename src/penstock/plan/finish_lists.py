@@ -83,12 +83,16 @@ def _call(node: exp.Anonymous) -> exp.Expr | None:
 
 
 def _check_number(node: exp.Anonymous, value: exp.Expr) -> None:
-    """Spark reads a text as the number that it may be, row by row; between two texts of a group nothing lies."""
-    if type_of(value) == STRING:
+    """Spark reads a text as the number that it may be, row by row; between two texts of a group nothing lies. Of times
+    it takes none."""
+    kind = type_of(value)
+    if kind is not None and (kind == STRING or kind.temporal):
+        of_text = "CAST it, or write TRY_CAST(… AS DOUBLE), which is NULL for a text that is no number"
+        of_time = "give it a number, such as UNIX_MICROS(ts), and make a time of what comes out"
         raise ResolutionError(
             "TYPE_MISMATCH",
-            f"function {node.name.upper()} takes numbers, not STRING",
-            hint="CAST it, or write TRY_CAST(… AS DOUBLE), which is NULL for a text that is no number",
+            f"function {node.name.upper()} takes numbers, not {kind}",
+            hint=of_text if kind == STRING else of_time,
             span=span_of(value) or span_of(node),
         )
 

@@ -147,6 +147,7 @@ def test_a_materialized_view_is_not_told_to_become_one() -> None:
         ("PERCENTILE(d, ARRAY[0.1, 2])", "ARRAY[0.1, 2]", "takes a fraction from 0 to 1, not 2", "0.5"),
         ("APPROX_PERCENTILE(d, (95))", "(95)", "takes a fraction from 0 to 1, not 95", "0.95"),
         ("PERCENTILE_CONT(d) WITHIN GROUP (ORDER BY d)", "d", "takes a fraction that is the same for all rows", "0.95"),
+        ("PERCENTILE_CONT(DISTINCT 0.5) WITHIN GROUP (ORDER BY d)", "PERCENTILE_CONT", "takes no DISTINCT", "PERCENTILE(DISTINCT"),
         ("PERCENTILE_CONT(0.5)", "PERCENTILE_CONT", "is not told which values it is about", "WITHIN GROUP (ORDER BY x)"),
         ("MODE()", "MODE", "is not told which values it is about", "MODE(x)"),
         ("MODE() FILTER (WHERE b)", "MODE", "is not told which values it is about", "MODE(x)"),

@@ -34,6 +34,8 @@ OF_DIFFERENT = [
     "MEDIAN(DISTINCT v)",
     "MODE(DISTINCT v)",
     "PERCENTILE(DISTINCT v, 0.25)",
+    "PERCENTILE(v, ARRAY(0.1, 0.9))",
+    "APPROX_PERCENTILE(v, ARRAY(0.1, 0.9))",
     "STRING_AGG(v, ',')",
     "STRING_AGG(DISTINCT v, ',' ORDER BY v DESC)",
 ]
@@ -51,6 +53,19 @@ def test_the_store_answers_over_rows_that_change(aggregate: str) -> None:
 def test_spark_answers_over_rows_that_do_not(aggregate: str) -> None:
     job = plan_job(planned(f"{STREAMS} CREATE MATERIALIZED VIEW m AS SELECT k, {aggregate} AS a FROM l GROUP BY k"))
     assert job.kind == "update"
+
+
+@pytest.mark.parametrize("value", ["CAST(v AS TIMESTAMP)", "s"])
+def test_percentiles_are_those_of_numbers(value: str) -> None:
+    query = f"SELECT k, PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY {value}) AS a FROM c GROUP BY k"
+    assert refused(f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}") == "TYPE_MISMATCH"
+
+
+def test_several_shares_give_an_array() -> None:
+    plan = planned(
+        f"{STREAMS} CREATE MATERIALIZED VIEW m AS SELECT k, PERCENTILE(v, ARRAY(0.1, 0.9)) AS a FROM c GROUP BY k"
+    )
+    assert str(plan.columns[1].type) == "ARRAY<DOUBLE>"
 
 
 def test_orders_of_two_directions_are_compared_one_by_one() -> None:

@@ -103,6 +103,25 @@ def test_view_and_changes_are_the_answer_over_the_latest_rows(shape: str, versio
     found.store.close()
 
 
+def test_percentiles_and_modes_that_duckdb_spells_in_another_way(tmp_path: Path) -> None:
+    """Several shares are NULL of no value, and of values of which each counts once any is a mode: it is the smallest."""
+    query = (
+        "SELECT k, PERCENTILE(v, ARRAY(0.1, 0.9)) AS q, PERCENTILE(DISTINCT v, 0.25) AS p, MODE(DISTINCT v) AS m "
+        "FROM l GROUP BY k"
+    )
+    found = Changing(query, tmp_path / "views.duckdb", versioned=True)
+    found.oracle = (
+        "SELECT k, CASE WHEN COUNT(v) > 0 THEN quantile_cont(CAST(v AS DOUBLE), [0.1, 0.9]) END AS q, "
+        "quantile_cont(DISTINCT CAST(v AS DOUBLE), 0.25) AS p, MIN(v) AS m FROM l GROUP BY k"
+    )
+    rnd = random.Random(1)  # noqa: S311
+    for number in range(4):
+        found.add(number, found.batch(rnd))
+        assert found.view() == found.answer(), f"the view after batch {number}"
+    assert found.view()
+    found.store.close()
+
+
 @pytest.mark.parametrize("shape", ["filter", "sums by key", "full join", "count beside each row"])
 def test_whole_rows_that_come_and_go(shape: str, tmp_path: Path) -> None:
     """SC40, G16: without a key a change names the whole row; the same row may be there twice, and goes once at a time."""
