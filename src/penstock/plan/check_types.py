@@ -90,10 +90,13 @@ def text_as_number(bound: exp.Expr) -> str | None:
 
 
 def with_numbers(bound: exp.Expr) -> SqlType | None:
-    """Puts the cast that Spark adds by itself into a computation of a number and a text; its type, which is known then,
-    or None where there is nothing to add."""
+    """Puts the cast that Spark adds by itself into a computation with a text for a number; its type, which is known
+    then, or None where there is nothing to add."""
     if _sums_texts(bound):
         bound.set("expressions", [_cast(bound.expressions[0], DOUBLE)])
+        return DOUBLE
+    if isinstance(bound, exp.Neg) and type_of(bound.this) == STRING and not isinstance(bound.this, exp.Literal):
+        bound.set("this", _cast(bound.this, DOUBLE))
         return DOUBLE
     if type(bound) not in _SIGNS:
         return None

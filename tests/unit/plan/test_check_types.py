@@ -114,6 +114,7 @@ def test_texts_that_are_read_as_numbers_are_told(query: str, told: str | None) -
         ("m - name", "DOUBLE", "CAST(name AS DOUBLE)"),
         ("name + 1.5", "DOUBLE", "CAST(name AS DOUBLE) + 1.5"),
         ("SUM(name)", "DOUBLE", "CAST(name AS DOUBLE)"),
+        ("-name", "DOUBLE", "CAST(name AS DOUBLE)"),
     ],
 )
 def test_texts_that_are_read_as_numbers_are_cast_as_spark_does(computed: str, kind: str, text: str) -> None:
