@@ -381,10 +381,23 @@ def _is_window(grouping: Grouping, bound: exp.Expr) -> bool:
     return grouping.window is not None and bound == grouping.window.tree
 
 
-def check_grouped(grouping: Grouping, tree: exp.Expr) -> None:
-    """Every column of an output must be grouped or inside an aggregate."""
+def check_grouped(grouping: Grouping, tree: exp.Expr, scope: Scope) -> None:
+    """Every column of an output must be grouped or inside an aggregate, or of a query around: one value there."""
     keys = [*grouping.keys, *grouping.set_keys]
-    _check(keys, tree)
+    around = [node for node in own_nodes(tree) if isinstance(node, exp.Column) and scope.is_around(node)]
+    _check([*keys, *around], tree)
+
+
+def refuse_around(context: PlanContext, tree: exp.Expr, scope: Scope) -> None:
+    """Spark's subqueries that aggregate have columns of the query around in WHERE and HAVING alone."""
+    found = next((node for node in own_nodes(tree) if isinstance(node, exp.Column) and scope.is_around(node)), None)
+    if found is None:
+        return
+    what = f'column "{found.name}" of the query around beside the aggregates of a subquery'
+    hint = f"use it outside of the subquery, such as (SELECT COUNT(*) FROM …) + {found.name}"
+    if not context.continuous:
+        raise UnsupportedError("UNSUPPORTED_CLAUSE", f"Spark takes no {what}", hint=hint, span=span_of(found))
+    raise NotYetError("CLAUSE_NOT_YET", f"{what} is not there yet", hint=hint, span=span_of(found))
 
 
 def _check(keys: list[exp.Expr], node: exp.Expr) -> None:

@@ -159,7 +159,7 @@ def _term(
         )
     bound = binder.bind(inner)
     if grouping is not None:
-        check_grouped(grouping, bound)
+        check_grouped(grouping, bound, binder.scope)
     return exp.Ordered(this=bound, **flags)
 
 

@@ -191,6 +191,17 @@ class Scope:
             span=span_of(name),
         )
 
+    def is_around(self, bound: exp.Column) -> bool:
+        """Whether a bound column is one of a query around this one."""
+        if any(bound.table == leaf.alias for leaf in (*self.leaves, *self.gone)):
+            return False
+        scope = self.outer
+        while scope is not None:
+            if any(bound.table == leaf.alias for leaf in scope.leaves):
+                return True
+            scope = scope.outer
+        return False
+
     def names(self) -> list[str]:
         """What a * stands for here, by their names."""
         fields = [

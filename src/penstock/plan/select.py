@@ -21,6 +21,7 @@ from penstock.plan.grouping import (
     changes_at_source,
     check_grouped,
     plan_grouping,
+    refuse_around,
     unmerged_session,
     updating_input,
 )
@@ -377,9 +378,11 @@ def _having(block: Block) -> None:
     if block.grouping is None:
         return
     for item in block.items:
-        check_grouped(block.grouping, item.tree)
+        check_grouped(block.grouping, item.tree, block.scope)
+        if not block.context.kept:
+            refuse_around(block.context, item.tree, block.scope)
     if block.having is not None:
-        check_grouped(block.grouping, block.having)
+        check_grouped(block.grouping, block.having, block.scope)
 
 
 def _replace_aliases(block: Block, clause: exp.Expr) -> None:

@@ -54,6 +54,17 @@ def test_mistakes_are_told_at_their_place(query: str, condition: str, place: str
     assert "__" not in f"{error.message} {error.hint}"
 
 
+def test_columns_around_an_aggregate_are_for_views() -> None:
+    """Spark has them in HAVING alone; a query that the view store answers takes them everywhere."""
+    inner = "SELECT COUNT(*) + x.v FROM b WHERE b.k = x.k"
+    for relation in ("c", "(SELECT id, k, w AS v FROM b)"):
+        assert planned(f"{STREAMS} CREATE MATERIALIZED VIEW m AS SELECT id, ({inner}) AS n FROM {relation} AS x").kept
+    table = "CREATE TABLE d (k STRING, v BIGINT) WITH (connector = 'file', format = 'csv', path = 'd.csv');"
+    error = last(f"{table} SELECT k, ({inner.replace('FROM b', 'FROM d AS b')}) AS n FROM d AS x").error
+    assert error is not None
+    assert (error.condition, error.span and error.span.length) == ("UNSUPPORTED_CLAUSE", len("x.v"))
+
+
 def test_a_source_without_event_time_is_named() -> None:
     query = "SELECT b.id, c.v FROM b JOIN c FOR SYSTEM_TIME AS OF b.ts ON b.id = c.id"
     error = last(f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}").error

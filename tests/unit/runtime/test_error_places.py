@@ -41,8 +41,8 @@ def pointed(sql: str, said: str) -> str:
 @pytest.mark.parametrize(
     ("query", "line", "part", "written"),
     [
-        ("SELECT k + 1 AS x FROM s", "  `s`.`k` + 1 AS `x`", "`s`.`k` + 1", "k + 1"),
-        ("SELECT k, abs(K\n + 1) AS x FROM s", "abs(`k` + 1) AS `x`", "`k` + 1", "K\n + 1"),
+        ("SELECT k + 1 AS x FROM s", "  CAST(`s`.`k` AS BIGINT) + 1 AS `x`", "CAST(`s`.`k` AS BIGINT)", "k"),
+        ("SELECT v, abs(V\n + 1) AS x FROM s", "abs(`v` + 1) AS `x`", "`v` + 1", "V\n + 1"),
         ("SELECT v FROM s WHERE CAST(k AS BIGINT) > 5", "CAST(`k` AS BIGINT) > 5", "CAST(`k` AS BIGINT)", "CAST(k AS BIGINT)"),
         ("SELECT SUM(v * w) AS x FROM s", "SUM(`s`.`v` * `s`.`w`)", "`s`.`v` * `s`.`w`", "v * w"),
         ("SELECT 2 * (v + w) AS x FROM s", "2 * (`s`.`v` + `s`.`w`)", "2 * (`s`.`v` + `s`.`w`)", "2 * (v + w)"),

@@ -45,6 +45,12 @@ MORE = {
         "COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY k) AS e, LAG(MAX(v) IGNORE NULLS) OVER (ORDER BY k) AS f, "
         "LAST_VALUE(MAX(v) IGNORE NULLS) OVER (ORDER BY k) AS g FROM l GROUP BY k"
     ),
+    "columns around an aggregate": (
+        "SELECT id, v, (SELECT COUNT(*) + l.v FROM r WHERE r.k = l.k) AS n, "
+        "(SELECT MAX(r.w) FROM r WHERE r.k = l.k HAVING COUNT(*) > l.v) AS m FROM l "
+        "WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.k = l.k GROUP BY r.s HAVING SUM(r.w) < l.v) "
+        "OR v < (SELECT SUM(r.w) - l.id FROM r)"
+    ),
     "texts of a frame": (
         "SELECT k, id, STRING_AGG(DISTINCT k, ',') OVER (PARTITION BY k) AS x, "
         "LENGTH(STRING_AGG(DISTINCT s, ',') OVER (PARTITION BY k ORDER BY id)) AS n, "
@@ -59,7 +65,7 @@ MORE = {
 }
 QUERIES = {**{name: query for name, (query, _) in SHAPES.items()}, **MORE}
 OFTEN = ("filter", "sums by key", "full join", "top 2 of a key", "several distinct", "except", "join and sum", "lag",
-         "medians", "ordered lists")  # fmt: skip
+         "medians", "ordered lists", "columns around an aggregate")  # fmt: skip
 # Each by turns in order and by version; the rest, and both ways of each, where there is time.
 CASES = [
     pytest.param(shape, versioned, marks=[] if shape in OFTEN and place % 2 == versioned else pytest.mark.soak)
