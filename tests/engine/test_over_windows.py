@@ -46,6 +46,17 @@ QUERIES: Final[dict[str, tuple[str, str]]] = {
             "FROM (SELECT DISTINCT k, v, ts FROM s) GROUP BY k"
         ),
     ),
+    "of_sessions": (
+        (
+            "SELECT k, STRING_AGG(CAST(v AS STRING), ',' ORDER BY v) AS vs, COUNT(*) AS n FROM s "
+            "GROUP BY k, SESSION(ts, INTERVAL '2' SECOND) EMIT CHANGES"
+        ),
+        (
+            "SELECT k, string_agg(v::VARCHAR, ',' ORDER BY v), count(*) FROM (SELECT *, sum(b) OVER (PARTITION BY k ORDER BY ts) "
+            "AS g FROM (SELECT *, CASE WHEN ts - lag(ts) OVER (PARTITION BY k ORDER BY ts) <= INTERVAL 2 SECOND THEN 0 ELSE 1 "
+            "END AS b FROM s)) GROUP BY k, g"
+        ),
+    ),
     "of_open": (
         (
             f"SELECT k, TUMBLE_START(w, INTERVAL '15' SECOND) AS b, COUNT(DISTINCT n) AS d, SUM(t) AS s FROM ({INNER}) "
