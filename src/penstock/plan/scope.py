@@ -184,10 +184,12 @@ class Scope:
     def _ambiguous(self, name: exp.Identifier, matches: list[tuple[Leaf, Field]]) -> ResolutionError:
         names = [leaf.owner(entry) or leaf.alias for leaf, entry in matches]
         owners = ", ".join(shown_alias(name) for name in names)
+        named = next((each for each in names if not each.startswith(HIDDEN_PREFIX)), None)
+        which = f"write {named}.{name.name}" if named else f"give a subquery an alias, and write alias.{name.name}"
         return ResolutionError(
             "AMBIGUOUS_COLUMN",
             f'column "{name.name}" stands in more than one relation: {owners}',
-            hint=f"write {names[0]}.{name.name} to say which",
+            hint=f"{which} to say which",
             span=span_of(name),
         )
 

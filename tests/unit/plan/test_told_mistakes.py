@@ -65,6 +65,17 @@ def test_columns_around_an_aggregate_are_for_views() -> None:
     assert (error.condition, error.span and error.span.length) == ("UNSUPPORTED_CLAUSE", len("x.v"))
 
 
+def test_a_subquery_without_an_alias_has_no_name_to_write() -> None:
+    """Names of ours are told to nobody."""
+    query = (
+        "SELECT k, NOW() AS t FROM (SELECT DISTINCT k, id FROM b) JOIN (SELECT DISTINCT k, id AS i FROM c) ON id = i"
+    )
+    error = last(f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}").error
+    assert error is not None
+    assert error.condition == "AMBIGUOUS_COLUMN"
+    assert error.hint == "give a subquery an alias, and write alias.k to say which"
+
+
 def test_a_source_without_event_time_is_named() -> None:
     query = "SELECT b.id, c.v FROM b JOIN c FOR SYSTEM_TIME AS OF b.ts ON b.id = c.id"
     error = last(f"{STREAMS} CREATE MATERIALIZED VIEW m AS {query}").error
